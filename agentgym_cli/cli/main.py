@@ -1,0 +1,7 @@
+"""The door: builds the command tree and turns errors into messages and exit codes."""
+
+from __future__ import annotations
+
+
+def main() -> None:
+    """Run ``agentgym``."""

@@ -1,0 +1,111 @@
+"""What an environment session answers, in our words. Knows no wire format, no URL and no particular environment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal, Protocol
+
+from agentgym_cli.errors import EnvError
+
+
+class InfraCause(StrEnum):
+    """Why a world failed. A cause is never a reward."""
+
+    CONNECT = "connect"
+    TIMEOUT = "timeout"
+    RESET = "reset"
+    """The connection was reset or closed in the middle of a reply."""
+    SERVER_4XX = "server_4xx"
+    SERVER_5XX = "server_5xx"
+    PROTOCOL = "protocol"
+    """The reply was not what the contract says: broken JSON, a missing field, a wrong type, a non-finite reward, other task content."""
+    REPORTED_ERROR = "reported_error"
+    """The reply was well formed and said that the server had failed, often with HTTP 200."""
+
+
+class EnvFailure(EnvError):
+    """One call to an environment server failed; ``cause`` says how."""
+
+    def __init__(self, cause: InfraCause, message: str, hint: str | None = None) -> None:
+        super().__init__(message, hint)
+        self.cause = cause
+
+    def __reduce__(self) -> tuple[type[EnvFailure], tuple[InfraCause, str, str | None]]:
+        return type(self), (self.cause, self.message, self.hint)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepReply:
+    """What the world answered to one action."""
+
+    observation: str
+    reward: float
+    """Finite; the dialect says whether it is per step, cumulative or terminal."""
+    done: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionRule:
+    """How an action is read from what a model said, for one action format of one dialect."""
+
+    pattern: str | None
+    """Regular expression whose first group is the action (DOTALL); None takes the whole text, stripped."""
+    remove: str | None
+    """Regular expression of characters to delete from the action; runs of spaces are then folded. None deletes nothing."""
+    on_many: str | None
+    """Observation given, without a call to the world, when the pattern matches more than once; None takes the last match."""
+    on_none: str | None
+    """The same when it matches nothing; None sends the empty action to the world."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpisodeRules:
+    """What the episode loop must know of an environment; made from its dialect."""
+
+    env: str
+    """Prefix of task ids, e.g. ``textcraft``."""
+    system_prompt: str
+    """The dialect's instructions to a model."""
+    reward_kind: Literal["terminal", "per_step", "cumulative"]
+    """How rewards add up to a return: the last one, their sum, the last one (already a sum)."""
+    success_reward: float
+    """An episode that is done is a success when its return is at least this."""
+    invalid_action: tuple[str, ...]
+    """Regular expressions, searched from the start of an observation, by which the world says that it could not execute the action."""
+    actions: Mapping[str, ActionRule]
+    """By action format."""
+
+
+class EnvSession(Protocol):
+    """One session of one environment server: at most one call in flight, closed exactly once by whoever opened it.
+
+    Every method raises EnvFailure, and nothing else, when the world fails.
+    """
+
+    @property
+    def replica(self) -> str:
+        """Base URL of the server that holds this session."""
+
+    async def reset(self, task_index: int) -> str:
+        """Start the task and return its first observation."""
+
+    async def step(self, action: str) -> StepReply:
+        """Execute one action. Never re-sent: a step is not idempotent."""
+
+    async def oracle(self) -> tuple[str, ...]:
+        """Actions that solve the task from its start, where the dialect has an oracle route; EnvFailure(SERVER_4XX) where it is off."""
+
+    async def close(self) -> None:
+        """Release the session. Idempotent on our side; a server that refuses is logged, not raised."""
+
+
+class EnvClient(Protocol):
+    """Opens sessions on one or several replicas of one environment."""
+
+    async def open(self) -> EnvSession:
+        """Create a session on the next replica."""
+
+    async def aclose(self) -> None:
+        """Close the HTTP client underneath."""

@@ -1,0 +1,89 @@
+"""Every failure a user can see: one class per boundary, each with its exit code and a hint that is a command or a next step."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """Process exit codes; documented in docs/exit-codes.md and never renumbered."""
+
+    OK = 0
+    UNEXPECTED = 1
+    RECIPE = 2
+    LOCK = 3
+    ENV = 4
+    POLICY = 5
+    TRAINER = 6
+    STORE = 7
+    GATE = 8
+    DEGRADED = 9
+    INTERRUPTED = 130
+
+
+class AgentgymError(Exception):
+    """A failure with a message of the form ``where: expected, got`` and a hint on what to do. Pickles (Ray needs it)."""
+
+    exit_code: ExitCode = ExitCode.UNEXPECTED
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message, hint)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class RecipeError(AgentgymError):
+    """The recipe, an override, a contract file or a data file says something that cannot be meant."""
+
+    exit_code = ExitCode.RECIPE
+
+
+class LockError(AgentgymError):
+    """The running interpreter is not what the lock says, or an extra is not installed."""
+
+    exit_code = ExitCode.LOCK
+
+
+class EnvError(AgentgymError):
+    """An environment server could not be started, reached or trusted."""
+
+    exit_code = ExitCode.ENV
+
+
+class PolicyError(AgentgymError):
+    """The policy could not be loaded, reached or understood."""
+
+    exit_code = ExitCode.POLICY
+
+
+class TrainerError(AgentgymError):
+    """The optimizer's side of a run failed: bad numbers, a bad checkpoint, an impossible batch."""
+
+    exit_code = ExitCode.TRAINER
+
+
+class StoreError(AgentgymError):
+    """A journal or a store could not be written, read or believed."""
+
+    exit_code = ExitCode.STORE
+
+
+class GateFailed(AgentgymError):
+    """A promotion rule was not met."""
+
+    exit_code = ExitCode.GATE
+
+
+class Degraded(AgentgymError):
+    """The run finished, but its infra share is above the limit that the recipe allows."""
+
+    exit_code = ExitCode.DEGRADED
+
+
+class Interrupted(AgentgymError):
+    """The run was stopped on purpose; what it had done is kept and can be resumed."""
+
+    exit_code = ExitCode.INTERRUPTED

@@ -1,0 +1,125 @@
+"""How experience becomes a better policy: horizon schedule, warm start, algorithm, evaluation, engine."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from agentgym_cli.recipe.schema.base import Count, Name, NonNegative, Positive, Share, section
+
+
+@section
+class FixedHorizon:
+    """One horizon for the whole run."""
+
+    kind: Literal["fixed"] = "fixed"
+    turns: Count
+
+
+@section
+class StagesHorizon:
+    """ScalingInter-RL as released: a list of horizons, each held for a number of steps; the last stays."""
+
+    kind: Literal["stages"] = "stages"
+    turns: Annotated[tuple[Count, ...], Field(min_length=1)]
+    """Turn limit of each stage."""
+    steps: Annotated[tuple[Count, ...], Field(min_length=1)]
+    """Length of each stage in steps; one number stands for all; the last stage is open-ended."""
+
+
+@section
+class IncrementHorizon:
+    """ScalingInter-RL as in the paper: the horizon grows by ``increment`` every ``every`` steps up to ``cap``."""
+
+    kind: Literal["increment"] = "increment"
+    start: Count
+    increment: Count
+    every: Count
+    cap: Count
+
+
+HorizonSpec = Annotated[FixedHorizon | StagesHorizon | IncrementHorizon, Field(discriminator="kind")]
+
+
+@section
+class WarmStartSpec:
+    """Supervised learning on oracle demonstrations before any reinforcement; reported as a phase of its own."""
+
+    steps: Count
+    """Optimizer updates."""
+    demonstrations: Count
+    """Distinct demonstrations collected first, from tasks of the training split in drawing order."""
+    demonstrations_per_step: Count
+    """Demonstrations in one update."""
+    learning_rate: Positive
+    max_turns: Count
+    """Longest demonstration used; longer ones are left out and counted."""
+
+
+@section
+class GrpoSpec:
+    """Group relative policy optimization."""
+
+    kind: Literal["grpo"] = "grpo"
+    group_size: Annotated[int, Field(ge=2)]
+    """Episodes of one task drawn together."""
+    normalize_std: bool = True
+    """Divide by the group's standard deviation."""
+    clip: Annotated[float, Field(gt=0, lt=1)] = 0.2
+    """Half-width of the trust region on the probability ratio."""
+    kl_coefficient: Annotated[float, Field(ge=0)] = 0.0
+    """Weight of the k3 estimate of the KL divergence from the frozen warm-start policy; 0 keeps no reference."""
+    entropy_coefficient: Annotated[float, Field(ge=0)] = 0.0
+
+
+@section
+class TrainSpec:
+    """Online reinforcement learning."""
+
+    steps: Count
+    """Optimizer steps; exactly this many are made."""
+    tasks_per_step: Count
+    """Tasks drawn for one step; each gives one group."""
+    learning_rate: Positive
+    algorithm: GrpoSpec
+    updates_per_step: Count = 1
+    """Minibatches that one step's trajectories are split into, one optimizer update each."""
+    max_gradient_norm: Positive = 1.0
+    weight_decay: Annotated[float, Field(ge=0)] = 0.0
+    checkpoint_every: Count = 25
+    """Steps between checkpoints; the last step always has one."""
+    drop_action_induced_share: Share = 0.2
+    """Share of action-induced infra errors in a step above which the run stops."""
+
+
+@section
+class EvaluationSpec:
+    """How the policy is judged."""
+
+    samples_per_task: Count = 1
+    temperature: Positive | Literal["greedy"] | None = None
+    """None uses the policy's sampling temperature; ``greedy`` takes the most likely token."""
+    horizon: Count
+    """Turn limit of evaluation episodes, independent of training's schedule."""
+    limit: Count | None = None
+    """Most tasks per split; the rest are reported as not scheduled by choice. None runs all."""
+
+
+@section
+class EngineSpec:
+    """What does the computing."""
+
+    kind: Literal["local", "verl"] = "local"
+    stack: Name
+    """Lock file (lockfiles/STACK.txt) that this profile runs in."""
+    drift: Literal["error", "warn"] = "warn"
+    """What a difference between the interpreter and the lock is."""
+    slots: Count = 64
+    """Rows of the decoding wave of the local engine; also the most episodes in flight."""
+    threads: Count = 1
+    """Torch threads; part of the fingerprint."""
+    gpus: NonNegative = 0
+    """GPUs that the profile needs on one node."""
+    gpu_memory_gib: NonNegative = 0
+    """Least memory of each, in GiB."""
