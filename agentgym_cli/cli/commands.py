@@ -1,0 +1,185 @@
+"""The command tree: every verb's words and options. Bodies import their verb, call it and print."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    name="agentgym",
+    help="Train and evaluate language-model agents in AgentGym-style environments, with frozen runs and honest denominators.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Recipe = Annotated[str, typer.Argument(help="Recipe (YAML), frozen run (JSON) or folder of a run.", show_default=False)]
+Overrides = Annotated[list[str] | None, typer.Argument(help="Overrides such as profile=gpu or train.learning_rate=5e-7.", show_default=False)]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue the run whose folder is given, from its last checkpoint.")]
+RunsDir = Annotated[Path | None, typer.Option("--runs-dir", help="Folder for runs; the recipe's store.runs_dir otherwise.", show_default=False)]
+Database = Annotated[Path | None, typer.Option("--store", help="Store file; the recipe's store.database otherwise.", show_default=False)]
+AllowDegraded = Annotated[bool, typer.Option("--allow-degraded", help="Exit 0 although the infra share is above the recipe's limit.")]
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"agentgym {version('agentgym-cli')}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", callback=_version, is_eager=True)] = False,
+) -> None:
+    """Train and evaluate language-model agents in AgentGym-style environments, with frozen runs and honest denominators."""
+
+
+@app.command(short_help="Check environment servers before a GPU is paid for.")
+def probe(
+    recipe: Annotated[str | None, typer.Argument(help="Recipe whose servers are probed.", show_default=False)] = None,
+    overrides: Overrides = None,
+    url: Annotated[list[str] | None, typer.Option("--url", help="Probe this running server instead; may be repeated.", show_default=False)] = None,
+    dialect: Annotated[str | None, typer.Option("--dialect", help="Dialect the server at --url should speak.", show_default=False)] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check environment servers against their contract, before a GPU is paid for."""
+    from agentgym_cli.cli.live import stderr_progress
+    from agentgym_cli.cli.show import show_probe
+    from agentgym_cli.verbs.probe import probe_servers
+
+    show_probe(probe_servers(recipe, overrides or [], url or [], dialect, progress=stderr_progress()), as_json=as_json)
+
+
+@app.command(short_help="Train a policy and report on it.")
+def train(
+    recipe: Recipe,
+    overrides: Overrides = None,
+    resume: Resume = False,
+    show: Annotated[bool, typer.Option("--show", help="Print the resolved run and its horizon stages, and exit.")] = False,
+    as_json: AsJson = False,
+    runs_dir: RunsDir = None,
+    store: Database = None,
+    allow_degraded: AllowDegraded = False,
+) -> None:
+    """Train a policy: probe, warm start, scheduled episodes, updates, evaluation, report."""
+    from agentgym_cli.cli.show import run_and_report, show_resolved
+    from agentgym_cli.verbs.request import Request
+    from agentgym_cli.verbs.train import train_policy
+
+    request = Request(target=recipe, overrides=overrides or [], resume=resume, runs_dir=runs_dir, database=store, allow_degraded=allow_degraded)
+    if show:
+        show_resolved(request, as_json=as_json)
+    else:
+        run_and_report(train_policy, request, as_json=as_json)
+
+
+@app.command(name="eval", short_help="Evaluate a policy; the same loop without learning.")
+def evaluate(
+    recipe: Recipe,
+    overrides: Overrides = None,
+    policy: Annotated[str, typer.Option("--policy", help="oracle, random, scripted or checkpoint.")] = "checkpoint",
+    checkpoint: Annotated[
+        Path | None, typer.Option("--checkpoint", help="Checkpoint folder, or run folder (its last one).", show_default=False)
+    ] = None,
+    script: Annotated[Path | None, typer.Option("--script", help="JSON lines of {task, actions} for --policy scripted.", show_default=False)] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=1, help="Most tasks per split; stays visible in the report.", show_default=False)
+    ] = None,
+    resume: Resume = False,
+    as_json: AsJson = False,
+    runs_dir: RunsDir = None,
+    store: Database = None,
+    allow_degraded: AllowDegraded = False,
+) -> None:
+    """Evaluate a policy on the recipe's evaluation splits; the same loop without learning."""
+    from agentgym_cli.cli.show import run_and_report
+    from agentgym_cli.verbs.evaluate import evaluate_policy
+    from agentgym_cli.verbs.request import PolicyChoice, Request
+
+    request = Request(
+        target=recipe,
+        overrides=overrides or [],
+        resume=resume,
+        runs_dir=runs_dir,
+        database=store,
+        allow_degraded=allow_degraded,
+        policy=PolicyChoice(kind=policy, checkpoint=checkpoint, script=script),
+        limit=limit,
+    )
+    run_and_report(evaluate_policy, request, as_json=as_json)
+
+
+@app.command(short_help="Say how much memory a run needs.")
+def capacity(recipe: Recipe, overrides: Overrides = None, as_json: AsJson = False) -> None:
+    """Say how much memory the recipe's model needs, and whether it fits the profile."""
+    from agentgym_cli.cli.show import show_capacity
+    from agentgym_cli.verbs.capacity import estimate_capacity
+
+    show_capacity(estimate_capacity(recipe, overrides or []), as_json=as_json)
+
+
+@app.command(short_help="Report a run with both denominators.")
+def report(
+    run: Annotated[str, typer.Argument(help="Run name, unique beginning of one, or run folder.", show_default=False)],
+    store: Annotated[Path, typer.Option("--store", help="Store file that holds the run.")] = Path("results.duckdb"),
+    form: Annotated[str, typer.Option("--format", help="terminal, md or json.")] = "terminal",
+    as_json: AsJson = False,
+) -> None:
+    """Report a run: both denominators, intervals, stop reasons, the training curve."""
+    from agentgym_cli.cli.show import show_report
+    from agentgym_cli.verbs.report import report_on
+
+    show_report(report_on(run, store), form="json" if as_json else form)
+
+
+@app.command(short_help="Freeze a recipe and print its digest.")
+def freeze(
+    recipe: Annotated[str | None, typer.Argument(help="Recipe to freeze.", show_default=False)] = None,
+    overrides: Overrides = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Write the frozen run to this file.", show_default=False)] = None,
+    diff: Annotated[tuple[Path, Path] | None, typer.Option("--diff", help="Name what differs between two frozen runs.", show_default=False)] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Resolve a recipe into its frozen run and print the digest, item by item."""
+    from agentgym_cli.cli.show import show_diff, show_frozen
+    from agentgym_cli.verbs.freeze import compare_frozen, freeze_recipe
+
+    if diff is not None:
+        show_diff(compare_frozen(*diff), as_json=as_json)
+    else:
+        show_frozen(freeze_recipe(recipe, overrides or [], output), as_json=as_json)
+
+
+@app.command(
+    short_help="Serve a shipped world over HTTP.",
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
+    add_help_option=False,
+)
+def serve(context: typer.Context) -> None:
+    """Serve one of the shipped worlds, e.g. agentgym serve textcraft --port 36001."""
+    from agentgym_cli.verbs.serve import serve_world
+
+    raise typer.Exit(serve_world(context.args))
+
+
+store_app = typer.Typer(help="Look after the store.", short_help="Look after the store.", no_args_is_help=True, rich_markup_mode=None)
+app.add_typer(store_app, name="store")
+
+
+@store_app.command(name="rebuild")
+def store_rebuild(
+    runs_dir: Annotated[Path, typer.Option("--runs-dir", help="Folder that holds the runs.")] = Path("runs"),
+    store: Annotated[Path, typer.Option("--store", help="Store file to make again.")] = Path("results.duckdb"),
+    as_json: AsJson = False,
+) -> None:
+    """Make the store again from the journals of all runs."""
+    from agentgym_cli.cli.show import show_rebuilt
+    from agentgym_cli.verbs.report import rebuild_store
+
+    show_rebuilt(rebuild_store(runs_dir, store), as_json=as_json)

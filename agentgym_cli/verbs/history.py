@@ -1,0 +1,71 @@
+"""What earlier segments of a run left in its journal, as a resume needs it. Reads records only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from agentgym_cli.episode.types import ScheduledEpisode
+from agentgym_cli.store.records import AttemptRecord, OutcomeRecord, Record, ScheduledRecord, SegmentRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """The records of a run that a new segment builds on."""
+
+    segments: int
+    """Segments so far."""
+    scheduled: frozenset[str]
+    """Ids of episodes already written down."""
+    outcomes: dict[str, str]
+    """Outcome by episode id, where it is final."""
+    attempts: dict[str, tuple[AttemptRecord, ...]]
+    """Recorded attempts of episodes that have no outcome yet, in order."""
+
+    def unfinished(self, episodes: Sequence[ScheduledEpisode]) -> list[ScheduledEpisode]:
+        """Those of ``episodes`` that have no final outcome."""
+        return [episode for episode in episodes if episode.id not in self.outcomes]
+
+
+EMPTY = History(segments=0, scheduled=frozenset(), outcomes={}, attempts={})
+
+
+def last_segment(records: Iterable[Record]) -> int:
+    """The highest segment number in a journal, 0 when it is empty."""
+    return max((record.segment for record in records if isinstance(record, SegmentRecord)), default=0)
+
+
+def read_history(records: Sequence[Record], resumed_from_step: int) -> History:
+    """Gather what still counts when a new segment continues from ``resumed_from_step`` (see SegmentRecord for the rule)."""
+    limits = _limits(records, resumed_from_step)
+    positions = {(record.segment, record.episode): _position(record) for record in records if isinstance(record, ScheduledRecord)}
+    latest: dict[str, int] = {}
+    for record in records:
+        if isinstance(record, ScheduledRecord):
+            latest[record.episode] = _position(record)
+
+    def counts(segment: int, episode: str) -> bool:
+        position = positions.get((segment, episode), latest.get(episode))
+        return position is not None and position <= limits.get(segment, resumed_from_step)
+
+    outcomes = {r.episode: r.outcome for r in records if isinstance(r, OutcomeRecord) and counts(r.segment, r.episode)}
+    attempts: dict[str, tuple[AttemptRecord, ...]] = {}
+    for record in records:
+        if isinstance(record, AttemptRecord) and record.episode not in outcomes and counts(record.segment, record.episode):
+            attempts[record.episode] = (*attempts.get(record.episode, ()), record)
+    scheduled = frozenset(r.episode for r in records if isinstance(r, ScheduledRecord) and counts(r.segment, r.episode))
+    return History(segments=last_segment(records), scheduled=scheduled, outcomes=outcomes, attempts=attempts)
+
+
+def _position(record: ScheduledRecord) -> int:
+    return 0 if record.phase in ("warm_start", "eval_before") else record.step
+
+
+def _limits(records: Sequence[Record], resumed_from_step: int) -> dict[int, int]:
+    """Highest position that still counts, by segment: the lowest step any later segment, the new one included, resumed from."""
+    resumed = {r.segment: r.resumed_from_step for r in records if isinstance(r, SegmentRecord) and r.resumed_from_step is not None}
+    limits: dict[int, int] = {}
+    for segment in range(1, last_segment(records) + 1):
+        later = [step for number, step in resumed.items() if number > segment]
+        limits[segment] = min([*later, resumed_from_step])
+    return limits

@@ -1,0 +1,193 @@
+"""What happens in a run becomes records: the journal first, the store when it is free. Knows no environment and no model."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from agentgym_cli.episode.runner import EpisodeResult
+from agentgym_cli.episode.types import AttemptResult, ScheduledEpisode, Trajectory
+from agentgym_cli.store.journal import Journal
+from agentgym_cli.store.loader import StoreBusy, load
+from agentgym_cli.store.records import (
+    AttemptRecord,
+    CheckpointRecord,
+    MetricRecord,
+    OutcomeRecord,
+    ProbeRecord,
+    Record,
+    ScheduledRecord,
+    SegmentRecord,
+    TokensRecord,
+    TurnRecord,
+)
+from agentgym_cli.verbs.progress import Progress
+
+LOAD_SECONDS = 15.0
+"""Least time between two loads of a running run into the store."""
+
+
+def utc_now() -> str:
+    """The present, UTC, ISO 8601 with seconds."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+class Recorder:
+    """The only writer of one segment of one run."""
+
+    def __init__(self, *, folder: Path, run: str, segment: int, database: Path, keep_tokens: bool, progress: Progress) -> None:
+        self._folder, self._run, self._segment = folder, run, segment
+        self._database, self._keep_tokens, self._progress = database, keep_tokens, progress
+        self._journal = Journal(folder / "journal" / f"{segment:04d}.jsonl")
+        self._loaded = time.monotonic()
+        self._warned = False
+
+    def write(self, record: Record) -> None:
+        """Append one record. Raises StoreError when the journal cannot be written."""
+        self._journal.append(record)
+
+    def begin_segment(self, resumed_from_step: int | None, started: str) -> None:
+        """Open the segment."""
+        self.write(SegmentRecord(run=self._run, segment=self._segment, resumed_from_step=resumed_from_step, started=started))
+
+    def end_segment(self, resumed_from_step: int | None, started: str, status: str) -> None:
+        """Close the segment, load everything into the store and close the journal."""
+        ended = utc_now()
+        self.write(
+            SegmentRecord(run=self._run, segment=self._segment, resumed_from_step=resumed_from_step, started=started, ended=ended, status=status)
+        )
+        self._journal.sync()
+        self.load()
+
+    def close(self) -> None:
+        """Close the journal; a full disk is not reported twice."""
+        self._journal.close()
+
+    def schedule(self, episodes: Sequence[ScheduledEpisode]) -> None:
+        """Write a schedule down before any of it may run."""
+        for episode in episodes:
+            self.write(self._scheduled(episode))
+        self._journal.sync()
+
+    def attempt(self, result: AttemptResult) -> None:
+        """Record one finished attempt."""
+        self.write(self._attempt(result))
+
+    def outcome(self, result: EpisodeResult) -> None:
+        """Record what a scheduled episode counts as."""
+        final, first = result.final, result.attempts[0]
+        self.write(
+            OutcomeRecord(
+                run=self._run,
+                segment=self._segment,
+                episode=result.episode.id,
+                attempt=final.attempt,
+                attempts=len(result.attempts),
+                outcome=final.outcome.value,
+                first_outcome=first.outcome.value,
+                reward=final.reward,
+                by_verifier=False,
+            )
+        )
+
+    def metrics(self, phase: str, step: int, values: Mapping[str, float | None]) -> None:
+        """Record the numbers of one step of a phase."""
+        for name, value in values.items():
+            self.write(MetricRecord(run=self._run, segment=self._segment, phase=phase, step=step, name=name, value=value))
+
+    def probed(self, url: str, name: str, result: str, detail: str, seconds: float) -> None:
+        """Record one check of one server."""
+        self.write(ProbeRecord(run=self._run, segment=self._segment, url=url, name=name, result=result, detail=detail, seconds=seconds))
+
+    def checkpoint(self, step: int, path: str, digest: str) -> None:
+        """Record a checkpoint that is completely written."""
+        self.write(CheckpointRecord(run=self._run, segment=self._segment, step=step, path=path, digest=digest))
+        self._journal.sync()
+
+    def load_if_due(self) -> None:
+        """Load into the store when the last load is long enough ago."""
+        if time.monotonic() - self._loaded >= LOAD_SECONDS:
+            self.load()
+
+    def load(self) -> None:
+        """Load the journal into the store; a store that another process holds defers it with one warning."""
+        try:
+            load(self._folder, self._database)
+        except StoreBusy as busy:
+            if not self._warned:
+                self._progress.warn(f"{busy.message}; the run goes on, its journal is complete and is loaded later")
+            self._warned = True
+        self._loaded = time.monotonic()
+
+    def _scheduled(self, episode: ScheduledEpisode) -> ScheduledRecord:
+        task = episode.task
+        return ScheduledRecord(
+            run=self._run,
+            segment=self._segment,
+            episode=episode.id,
+            phase=episode.phase,
+            split=task.split,
+            step=episode.step,
+            task=task.id,
+            task_index=task.index,
+            task_digest=task.digest,
+            category=task.category,
+            goal=task.goal,
+            sample=episode.sample,
+            horizon=episode.horizon,
+        )
+
+    def _attempt(self, result: AttemptResult) -> AttemptRecord:
+        trajectory = result.trajectory
+        return AttemptRecord(
+            run=self._run,
+            segment=self._segment,
+            episode=result.episode.id,
+            attempt=result.attempt,
+            seed=result.seed,
+            stop=result.stop.value,
+            outcome=result.outcome.value,
+            truncated=result.truncated,
+            cause=result.cause.value if result.cause else None,
+            detail=result.detail,
+            action_induced=result.action_induced,
+            reward=result.reward,
+            turns_count=len(result.turns),
+            invalid_actions=sum(not turn.valid for turn in result.turns),
+            prompt_tokens=result.prompt_tokens,
+            action_tokens=result.action_tokens,
+            policy_version=trajectory.policy_version if trajectory else None,
+            seconds=result.seconds,
+            policy_seconds=result.policy_seconds,
+            env_seconds=result.env_seconds,
+            replica=result.replica,
+            final_observation=result.final_observation,
+            ended=utc_now(),
+            turns=_turns(result),
+            tokens=_tokens(trajectory) if trajectory and self._keep_tokens else None,
+        )
+
+
+def _turns(result: AttemptResult) -> tuple[TurnRecord, ...]:
+    return tuple(
+        TurnRecord(
+            turn=number,
+            observation=turn.observation,
+            text=turn.text,
+            action=turn.action,
+            valid=turn.valid,
+            reward=turn.reward,
+            done=turn.done,
+            response_tokens=turn.response_tokens,
+            context_tokens=turn.context_tokens,
+            policy_seconds=turn.policy_seconds,
+            env_seconds=turn.env_seconds,
+        )
+        for number, turn in enumerate(result.turns, start=1)
+    )
+
+
+def _tokens(trajectory: Trajectory) -> TokensRecord:
+    return TokensRecord(token_ids=trajectory.token_ids, action_mask=trajectory.action_mask, logprobs=trajectory.logprobs)
