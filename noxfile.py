@@ -1,0 +1,106 @@
+"""The house's checks as sessions: ``nox`` runs the quick ones, ``nox -t ci`` all of them.
+
+Two environments serve every session: `core`, without torch, and `local`, with the extra of that name. Each is made once for a given
+pyproject.toml and interpreter, with pip and venv, and kept under .nox/.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import sys
+from pathlib import Path
+
+import nox
+
+nox.needs_version = ">=2024.10"
+nox.options.sessions = ["lint", "types", "tests"]
+nox.options.default_venv_backend = "none"
+
+ROOT = Path(__file__).parent
+# Torch goes first and alone: the machine chooses its build (CPU or CUDA), this line its version.
+ENVIRONMENTS = {
+    "core": [["-e", ".[envs,dev]"]],
+    "local": [["torch==2.13.0"], ["-e", ".[local,dev]"]],
+}
+INSTALL_SECONDS = 900
+VARIABLES: dict[str, str | None] = {
+    "OMP_NUM_THREADS": "1",
+    "OMP_WAIT_POLICY": "passive",
+    "TOKENIZERS_PARALLELISM": "false",
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "NO_COLOR": "1",
+    "COLUMNS": "80",
+    "FORCE_COLOR": None,
+    "PY_COLORS": None,
+    "GITHUB_ACTIONS": None,
+}
+ELSEWHERE = "not gpu and not network and not verl"
+
+
+def bounded(session: nox.Session, seconds: int, *command: str) -> None:
+    """Run a command that is stopped after ``seconds``, where the system has ``timeout`` (macOS: coreutils' gtimeout)."""
+    guard = shutil.which("timeout") or shutil.which("gtimeout")
+    prefix = [guard, "--kill-after=10", str(seconds)] if guard else []
+    session.run(*prefix, *command, external=True, env=VARIABLES)
+
+
+def environment(session: nox.Session, name: str) -> Path:
+    """Make the environment if it is not there or is out of date, and return its folder of programs."""
+    place = ROOT / ".nox" / name
+    wanted = hashlib.sha256(f"{sys.version} {ENVIRONMENTS[name]}".encode() + (ROOT / "pyproject.toml").read_bytes()).hexdigest()
+    made = place / "made-for"
+    if not made.exists() or made.read_text() != wanted:
+        bounded(session, INSTALL_SECONDS, sys.executable, "-m", "venv", "--clear", str(place))
+        for requirements in ENVIRONMENTS[name]:
+            bounded(session, INSTALL_SECONDS, str(place / "bin/python"), "-m", "pip", "install", "--quiet", *requirements)
+        made.write_text(wanted)
+    return place / "bin"
+
+
+def pytest(session: nox.Session, seconds: int, name: str, *arguments: str) -> None:
+    """Run pytest in an environment; what follows ``--`` on nox's command line is added."""
+    bounded(session, seconds, str(environment(session, name) / "python"), "-m", "pytest", *arguments, *session.posargs)
+
+
+@nox.session(tags=["ci"])
+def lint(session: nox.Session) -> None:
+    """Ruff, import directions, and the house rules that tests/habits keeps."""
+    programs = environment(session, "core")
+    bounded(session, 60, str(programs / "ruff"), "check", ".")
+    bounded(session, 60, str(programs / "ruff"), "format", "--check", ".")
+    bounded(session, 120, str(programs / "lint-imports"))
+    pytest(session, 120, "core", "tests/habits", "-m", "not e2e")
+
+
+@nox.session(tags=["ci"])
+def types(session: nox.Session) -> None:
+    """Mypy, strict, over both packages and this file."""
+    mypy = str(environment(session, "local") / "mypy")
+    bounded(session, 600, mypy)
+    bounded(session, 300, mypy, "noxfile.py")
+
+
+@nox.session(tags=["ci"])
+def tests(session: nox.Session) -> None:
+    """The unit suite, in an environment without torch: under a minute."""
+    pytest(session, 300, "core", "--ignore=tests/habits", "-m", f"not slow and not e2e and not torch and {ELSEWHERE}")
+
+
+@nox.session(tags=["ci"])
+def learn(session: nox.Session) -> None:
+    """The unit tests that need torch."""
+    pytest(session, 600, "local", "-m", f"torch and not slow and not e2e and {ELSEWHERE}")
+
+
+@nox.session(tags=["ci"])
+def slow(session: nox.Session) -> None:
+    """Tests of more than a second or two."""
+    pytest(session, 1200, "local", "-m", f"slow and not e2e and {ELSEWHERE}")
+
+
+@nox.session(tags=["ci"])
+def e2e(session: nox.Session) -> None:
+    """Real servers, whole commands, and the wheel in an empty folder."""
+    pytest(session, 1200, "local", "-m", f"e2e and {ELSEWHERE}")
