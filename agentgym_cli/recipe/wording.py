@@ -1,0 +1,34 @@
+"""How errors spell what they got and which valid name is nearest. Owns rapidfuzz."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rapidfuzz import process
+from rapidfuzz.distance import JaroWinkler
+
+_SHOWN = 80
+_LISTED = 24
+
+
+def shown(value: object) -> str:
+    """A value as an error shows it: at most 80 characters, control characters escaped, JSON's words for null and booleans."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, dict):
+        return f"a mapping of {listed(value)}" if value else "an empty mapping"
+    text = ascii(value) if isinstance(value, str) and not value.isprintable() else repr(value)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names joined by commas, at most 24 of them."""
+    every = list(names)
+    rest = f" and {len(every) - _LISTED} more" if len(every) > _LISTED else ""
+    return ", ".join(name[:_SHOWN] for name in every[:_LISTED]) + rest
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name most like ``name`` (Jaro-Winkler, ties by alphabet); None when nothing is known."""
+    found = process.extractOne(name, sorted(set(known)), scorer=JaroWinkler.normalized_similarity, processor=str.lower)
+    return None if found is None else str(found[0])
