@@ -10,18 +10,25 @@ class RunRecord:
     """Table ``runs``; key (run)."""
 
     run: str
+    """Name of the run's folder."""
     name: str
+    """Name of the recipe."""
     verb: str
     """``train`` or ``eval``."""
     profile: str
+    """Profile of the recipe that was chosen."""
     profile_reason: str
+    """Why it was chosen."""
     engine: str
+    """``local`` or ``verl``."""
     digest: str
+    """Digest of the frozen run, SHA-256."""
     env: str
     """Dialect name."""
     policy: str
     """What acted: ``local``, ``oracle``, ``random``, ``scripted`` ..."""
     seed: int
+    """The run's seed, from which every other seed follows."""
     created: str
     """UTC, ISO 8601."""
     frozen: str
@@ -32,20 +39,22 @@ class RunRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentRecord:
-    """Table ``segments``; key (run, segment)."""
+    """Table ``segments``; key (run, segment). The first record of a segment, after a new run's own."""
 
     run: str
+    """Its run."""
     segment: int
     """From 1."""
     resumed_from_step: int | None
-    """Checkpoint step it it continues: None for the first segment, 0 after the warm start (and for evaluations), -1 starts over.
+    """Checkpoint step that it continues: None for the first segment, 0 after the warm start (and for evaluations), -1 starts over.
 
-    Records of earlier segments whose position is above it are superseded. The position of phases ``warm_start`` and ``eval_before``
-    is 0, of all others their step.
+    Records of earlier segments whose position is above it are superseded. The position of phases ``warm_start``, ``eval_before`` and
+    ``eval`` is 0, of all others their step.
     """
     started: str
+    """UTC, ISO 8601."""
     ended: str | None = None
-    """Written as a second record with the same key when the segment ends; the only column that may be filled in later."""
+    """Written as a second record with the same key when the segment ends; with ``status`` the only column that may be filled in later."""
     status: str | None = None
     """``finished``, ``interrupted``, ``failed`` or, while it runs or after a kill, None."""
 
@@ -55,18 +64,31 @@ class ScheduledRecord:
     """Table ``scheduled``; key (run, segment, episode). The denominator."""
 
     run: str
+    """Its run."""
     segment: int
+    """Segment that scheduled it."""
     episode: str
+    """``phase/split/step/task/sample``; unique in the run."""
     phase: str
+    """``warm_start``, ``eval_before``, ``train``, ``eval_after`` or ``eval``."""
     split: str
+    """Named list of tasks that it was drawn from."""
     step: int
+    """Optimizer step in phase ``train``, from 1; elsewhere the step of the weights, 0 before training."""
     task: str
+    """``<env>_<n>``."""
     task_index: int
+    """The server's task key."""
     task_digest: str
+    """Digest that pins the task's first observation; '' when it is not pinned."""
     category: str
+    """What reports group by, e.g. ``depth 2``; '' when there is none."""
     goal: str
+    """What the task asks for; '' when unknown."""
     sample: int
+    """Number of this episode among those of the same task, from 0."""
     horizon: int
+    """Most turns it may take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,24 +98,37 @@ class TurnRecord:
     turn: int
     """From 1."""
     observation: str
+    """What the environment showed; foreign text."""
     text: str
+    """What the policy said, whole; foreign text."""
     action: str
+    """What was sent to the world; '' when the text held no action."""
     valid: bool
+    """False when no action could be read, or the world said that it could not execute it."""
     reward: float | None
+    """The world's reward for this action; None when the world failed."""
     done: bool
+    """The world said that the task was over."""
     response_tokens: int
+    """Tokens sampled in this turn; 0 for policies without tokens."""
     context_tokens: int
+    """Tokens of context when the policy was asked; 0 for policies without tokens."""
     policy_seconds: float
+    """Seconds the policy took."""
     env_seconds: float
+    """Seconds the world took."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokensRecord:
-    """Token ids of an attempt, kept when the recipe says so; inside its attempt's journal line."""
+    """Token ids of an attempt, kept when the recipe says so; inside its attempt's journal line, list columns of table ``attempts``."""
 
     token_ids: tuple[int, ...]
+    """All tokens in order, up to the last action token."""
     action_mask: tuple[bool, ...]
+    """True where the policy sampled the token; same length."""
     logprobs: tuple[float, ...]
+    """Sampled log-probabilities in nats; 0.0 where ``action_mask`` is False; same length."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,31 +136,55 @@ class AttemptRecord:
     """Table ``attempts``; key (run, segment, episode, attempt)."""
 
     run: str
+    """Its run."""
     segment: int
+    """Segment that made it."""
     episode: str
+    """The scheduled episode."""
     attempt: int
+    """From 1; a retry is the next number."""
     seed: int
+    """Seed of everything drawn in it."""
     stop: str
+    """Stop reason."""
     outcome: str
+    """``success``, ``failure``, ``infra_error``, or ``missing`` when it was cancelled."""
     truncated: bool
+    """A horizon, the context or a deadline in the policy ended it."""
     cause: str | None
+    """Cause of an infra error; None otherwise."""
     detail: str
+    """The failure's message, '' when there is none; foreign text."""
     action_induced: bool
+    """The error came back on the same action of the same task."""
     reward: float | None
+    """Return by the dialect's rule; None for infra errors and missing."""
     turns_count: int
+    """Turns taken."""
     invalid_actions: int
+    """Turns whose action was invalid."""
     prompt_tokens: int
+    """Tokens of the first context; 0 for policies without tokens."""
     action_tokens: int
+    """Tokens the policy sampled."""
     policy_version: int | None
+    """Optimizer step of the weights that sampled it; None for policies without weights."""
     seconds: float
+    """Wall seconds of the whole attempt."""
     policy_seconds: float
+    """Of these, in the policy."""
     env_seconds: float
+    """Of these, in the world."""
     replica: str
+    """Base URL of the server."""
     final_observation: str
+    """What the environment showed last; foreign text."""
     ended: str
     """UTC, ISO 8601; never part of a digest."""
     turns: tuple[TurnRecord, ...] = ()
+    """Rows of table ``turns``."""
     tokens: TokensRecord | None = None
+    """None when they are not kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,16 +192,21 @@ class OutcomeRecord:
     """Table ``outcomes``; key (run, segment, episode). Written once no further attempt will be made. Scheduled episodes without one are missing."""
 
     run: str
+    """Its run."""
     segment: int
+    """Segment that settled it."""
     episode: str
+    """The scheduled episode."""
     attempt: int
     """The attempt that counts."""
     attempts: int
     """How many were made."""
     outcome: str
+    """``success``, ``failure``, ``infra_error`` or ``missing``."""
     first_outcome: str
     """What it would have counted as without retries."""
     reward: float | None
+    """Return of the attempt that counts; None for infra errors and missing."""
     by_verifier: bool
     """False: the outcome was read from the reward."""
 
@@ -152,10 +216,15 @@ class MetricRecord:
     """Table ``metrics``; key (run, segment, phase, step, name)."""
 
     run: str
+    """Its run."""
     segment: int
+    """Segment that measured it."""
     phase: str
+    """Phase it belongs to."""
     step: int
+    """Optimizer update of the phase, from 1."""
     name: str
+    """What was measured; names that begin with ``time/`` are never part of a digest."""
     value: float | None
     """None when it is undefined (no data), never 0."""
 
@@ -165,13 +234,19 @@ class ProbeRecord:
     """Table ``probes``; key (run, segment, url, name)."""
 
     run: str
+    """Its run."""
     segment: int
+    """Segment that probed."""
     url: str
+    """Base URL of the server."""
     name: str
+    """Name of the check."""
     result: str
     """``pass``, ``fail``, ``n/a`` or ``known deviation``."""
     detail: str
+    """What was seen; foreign text."""
     seconds: float
+    """Wall seconds of the check."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,8 +254,11 @@ class CheckpointRecord:
     """Table ``checkpoints``; key (run, segment, step)."""
 
     run: str
+    """Its run."""
     segment: int
+    """Segment that wrote it."""
     step: int
+    """Optimizer steps made; 0 is the warm start's."""
     path: str
     """Relative to the run's folder."""
     digest: str
