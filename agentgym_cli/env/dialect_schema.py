@@ -1,0 +1,277 @@
+"""What a dialect file may say: routes, fields, errors, actions, success. Data only: no expressions, no code."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from agentgym_cli.env.pointer import PATTERN, Json, PointerMiss, resolve
+from agentgym_cli.recipe.schema.base import Name, section
+
+
+def _compiles(pattern: str) -> str:
+    try:
+        re.compile(pattern)
+    except re.error as err:
+        raise ValueError(f"expected a regular expression, got {pattern!r}: {err}") from err
+    return pattern
+
+
+Pointer = Annotated[str, Field(pattern=PATTERN, max_length=500)]
+Regex = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_compiles)]
+FieldName = Annotated[str, Field(min_length=1, max_length=80)]
+Scalar = bool | int | float | str | None
+Call = Annotated[str, Field(pattern=r"^(GET|POST) /[^\s?#]*$", max_length=500)]
+Post = Annotated[str, Field(pattern=r"^POST /[^\s?#]*$", max_length=500)]
+
+
+@section
+class Match:
+    """A test of one reply. Everything that is named must hold; a pointer alone asks only that something is there."""
+
+    status: Annotated[int, Field(ge=100, le=599)] | None = None
+    """HTTP status; None holds for every 2xx."""
+    pointer: Pointer | None = None
+    """Where to look in the body; None looks at the status alone."""
+    equals: bool | int | float | str | None = None
+    """The value must be this, of this type."""
+    matches: Regex | None = None
+    """The value must be a string in which this is found."""
+    is_null: bool = False
+    """The value must be there and null."""
+
+    @model_validator(mode="after")
+    def _one_test(self) -> Match:
+        tests = [self.equals is not None, self.matches is not None, self.is_null]
+        if sum(tests) > 1:
+            raise ValueError("expected at most one of equals, matches, is_null")
+        if any(tests) and self.pointer is None:
+            raise ValueError("expected a pointer beside equals, matches or is_null")
+        if self.pointer is None and self.status is None:
+            raise ValueError("expected a status or a pointer")
+        return self
+
+    def holds(self, status: int, body: Json) -> bool:
+        """True when the reply passes the test."""
+        if status != self.status if self.status is not None else not 200 <= status < 300:
+            return False
+        if self.pointer is None:
+            return True
+        try:
+            value = resolve(body, self.pointer)
+        except PointerMiss:
+            return False
+        return self._value_holds(value)
+
+    def _value_holds(self, value: Json) -> bool:
+        if self.is_null:
+            return value is None
+        if self.matches is not None:
+            return isinstance(value, str) and re.search(self.matches, value) is not None
+        if self.equals is not None:
+            return isinstance(value, bool) == isinstance(self.equals, bool) and value == self.equals
+        return True
+
+
+@section
+class HealthRoute:
+    """Says that a server is up, and which environment it is."""
+
+    call: Call
+    format: Literal["json", "text"] = "json"
+    """``text`` takes the whole body as a string."""
+    greeting: Match
+    """What identifies this environment."""
+
+
+@section
+class CreateRoute:
+    """Makes a session."""
+
+    call: Post
+    send: dict[FieldName, Scalar] = Field(default_factory=dict)
+    """Constant request fields."""
+    errors: tuple[Match, ...] = ()
+    """Errors of this route, beside those of the dialect."""
+    session: Pointer
+    """Where the reply has the session id, an integer or a string."""
+
+
+@section
+class ResetRoute:
+    """Starts a task in a session."""
+
+    call: Post
+    send: dict[FieldName, Scalar] = Field(default_factory=dict)
+    errors: tuple[Match, ...] = ()
+    task_field: FieldName
+    """Request field that takes the task's number."""
+    observation: Pointer
+    """Where the reply has the first observation, a string."""
+
+
+@section
+class StepRoute:
+    """Executes one action."""
+
+    call: Post
+    send: dict[FieldName, Scalar] = Field(default_factory=dict)
+    errors: tuple[Match, ...] = ()
+    action_field: FieldName
+    action_suffix: Annotated[str, Field(max_length=20)] = ""
+    """What the server wants after every action, e.g. a line feed."""
+    observation: Pointer
+    reward: Pointer
+    """Where the reply has the reward, a finite number."""
+    done: Pointer
+    """Where the reply says, as true or false, that the task is over."""
+
+
+@section
+class ObserveRoute:
+    """Repeats the last observation."""
+
+    call: Call
+    send: dict[FieldName, Scalar] = Field(default_factory=dict)
+    errors: tuple[Match, ...] = ()
+    observation: Pointer
+
+
+@section
+class CloseRoute:
+    """Releases a session."""
+
+    call: Post
+    send: dict[FieldName, Scalar] = Field(default_factory=dict)
+    errors: tuple[Match, ...] = ()
+    closed: Match
+    """What the reply to a close that worked looks like."""
+
+
+@section
+class OracleRoute:
+    """Tells the actions that solve the session's task from its start; for demonstrations and ceilings."""
+
+    call: Call
+    send: dict[FieldName, Scalar] = Field(default_factory=dict)
+    errors: tuple[Match, ...] = ()
+    actions: Pointer
+    """Where the reply has the list of actions."""
+
+
+@section
+class VerifyRoute:
+    """Tells whether the session's state satisfies its task, by other means than the reward."""
+
+    call: Call
+    send: dict[FieldName, Scalar] = Field(default_factory=dict)
+    errors: tuple[Match, ...] = ()
+    success: Pointer
+    """Where the reply says so, as true or false."""
+
+
+@section
+class Routes:
+    """Every call of the family. What it lacks is null."""
+
+    health: HealthRoute
+    create: CreateRoute
+    reset: ResetRoute
+    step: StepRoute
+    observe: ObserveRoute | None = None
+    close: CloseRoute | None = None
+    """None: sessions cannot be released; closing is then nothing at all."""
+    oracle: OracleRoute | None = None
+    verify: VerifyRoute | None = None
+
+
+@section
+class SessionSpec:
+    """How a session is named."""
+
+    field: FieldName
+    """Request field (or query parameter of a GET) that takes the session id."""
+    recycled: bool
+    """True when the server may hand out the id of a live session again."""
+
+
+@section
+class ActionSpec:
+    """How an action is read from what a model said."""
+
+    pattern: Regex | None
+    """Regular expression whose first group is the action (DOTALL); null takes the whole text, stripped."""
+    remove: Regex | None = None
+    """Characters to delete from the action; runs of spaces are then folded."""
+    on_many: Annotated[str, Field(min_length=1)] | None = None
+    """Observation given, without a call to the world, when the pattern matches more than once; null takes the last match."""
+    on_none: Annotated[str, Field(min_length=1)] | None = None
+    """The same when it matches nothing; null sends the empty action."""
+
+    @model_validator(mode="after")
+    def _pattern_captures(self) -> ActionSpec:
+        if self.pattern is None:
+            if self.on_many is not None or self.on_none is not None:
+                raise ValueError("expected a pattern beside on_many or on_none")
+        elif re.compile(self.pattern).groups < 1:
+            raise ValueError(f"expected a pattern with a group, got {self.pattern!r}")
+        return self
+
+
+@section
+class SuccessSpec:
+    """When an episode that is done counts as a success, unless a verifier says."""
+
+    reward_kind: Literal["terminal", "per_step", "cumulative"]
+    """How rewards add up to a return: the last one, their sum, the last one (already a sum)."""
+    at_least: float
+    """A success has at least this return."""
+
+
+CheckName = Literal[
+    "health",
+    "identity",
+    "create",
+    "reset",
+    "observe",
+    "step",
+    "unknown_session",
+    "error_style",
+    "close",
+    "double_close",
+    "reset_determinism",
+    "reset_determinism_concurrent",
+    "isolation",
+    "done_latching",
+    "content",
+    "latency",
+]
+
+
+@section
+class DialectSpec:
+    """One family of environment servers."""
+
+    name: Name
+    """Prefix of task ids."""
+    default_port: Annotated[int, Field(ge=1, le=65535)]
+    """Where the family's own launch command listens."""
+    launch: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+    """The family's own launch command, word by word; shown in hints, never run by a shell."""
+    prompt: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$")]
+    """File with the instructions to a model, beside the dialect file."""
+    session: SessionSpec
+    done_sticky: bool
+    """True when the server refuses, or keeps answering done, after done."""
+    routes: Routes
+    errors: tuple[Match, ...] = ()
+    """What an error looks like on any route, beside every status outside 2xx."""
+    actions: Annotated[dict[Name, ActionSpec], Field(min_length=1)]
+    """By action format."""
+    success: SuccessSpec
+    invalid_action: tuple[Regex, ...] = ()
+    """Searched from the start of an observation: the world could not execute the action."""
+    deviations: dict[CheckName, Annotated[str, Field(min_length=1)]] = Field(default_factory=dict)
+    """Checks that servers of this family are known not to meet, and what the client does about it."""

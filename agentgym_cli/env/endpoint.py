@@ -1,0 +1,155 @@
+"""One server, spoken to in one dialect: a call becomes our words or an EnvFailure. Keeps no session state."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TypeVar
+
+import httpx
+import orjson
+
+from agentgym_cli.env.contract import EnvFailure, InfraCause, StepReply
+from agentgym_cli.env.dialect import Dialect
+from agentgym_cli.env.dialect_schema import CloseRoute, CreateRoute, Match, ObserveRoute, OracleRoute, ResetRoute, StepRoute, VerifyRoute
+from agentgym_cli.env.pointer import Json
+from agentgym_cli.env.reply import Reply, SessionId, shortened
+from agentgym_cli.env.wire import RawReply, exchange
+from agentgym_cli.errors import RecipeError
+
+Route = CreateRoute | ResetRoute | StepRoute | ObserveRoute | CloseRoute | OracleRoute | VerifyRoute
+R = TypeVar("R")
+
+_BASE_URL = re.compile(r"https?://[^\s/?#@]+(/[^\s?#@]*)?")
+
+
+def base_url(text: str) -> str:
+    """``text`` without its last slash.
+
+    Raises:
+        RecipeError: not the address of a server: no http(s), or with credentials or a query.
+    """
+    try:
+        valid = _BASE_URL.fullmatch(text) is not None and httpx.URL(text).host != ""
+    except httpx.InvalidURL:
+        valid = False
+    if not valid:
+        raise RecipeError(f"environment URL: expected http://HOST:PORT, without credentials or query, got {shortened(text)}")
+    return text.rstrip("/")
+
+
+class Endpoint:
+    """The calls of one dialect on one server. Each is sent once and raises EnvFailure, and nothing else, when the server fails."""
+
+    def __init__(self, http: httpx.AsyncClient, dialect: Dialect, url: str, *, call_seconds: float, token: str | None = None) -> None:
+        self.url = base_url(url)
+        self.dialect = dialect
+        self._http = http
+        self._routes = dialect.spec.routes
+        self._seconds = call_seconds
+        self._headers = {} if token is None else {"authorization": f"Bearer {token}"}
+
+    async def greeting(self) -> tuple[int, Json]:
+        """Status and body of the health route's reply, whatever they are; a body that is no JSON comes as text."""
+        route = self._routes.health
+        raw = await exchange(self._http, self._request(route.call, {}), seconds=self._seconds)
+        return raw.status, _text(raw) if route.format == "text" else _json_or_text(raw)[0]
+
+    async def create(self) -> SessionId:
+        """Make a session."""
+        route = self._routes.create
+        return (await self._call(route, {})).session(route.session)
+
+    async def reset(self, session: SessionId, task_index: int) -> str:
+        """Start a task; its first observation."""
+        route = self._routes.reset
+        return (await self._call(route, {**self._named(session), route.task_field: task_index})).text(route.observation)
+
+    async def step(self, session: SessionId, action: str) -> StepReply:
+        """Execute one action."""
+        route = self._routes.step
+        reply = await self._call(route, {**self._named(session), route.action_field: action + route.action_suffix})
+        return StepReply(observation=reply.text(route.observation), reward=reply.number(route.reward), done=reply.flag(route.done))
+
+    async def observe(self, session: SessionId) -> str:
+        """The last observation; SERVER_4XX where the dialect has no such route."""
+        route = self._has(self._routes.observe, "observe")
+        return (await self._call(route, self._named(session))).text(route.observation)
+
+    async def oracle(self, session: SessionId) -> tuple[str, ...]:
+        """Actions that solve the task from its start; SERVER_4XX where the dialect has no such route."""
+        route = self._has(self._routes.oracle, "oracle")
+        return (await self._call(route, self._named(session))).texts(route.actions)
+
+    async def verify(self, session: SessionId) -> bool:
+        """Whether the session's state satisfies its task; SERVER_4XX where the dialect has no such route."""
+        route = self._has(self._routes.verify, "verify")
+        return (await self._call(route, self._named(session))).flag(route.success)
+
+    async def close(self, session: SessionId) -> None:
+        """Release a session; nothing where the dialect has no such route. REPORTED_ERROR when the server says that it did not."""
+        route = self._routes.close
+        if route is None:
+            return
+        reply = await self._call(route, self._named(session))
+        if not route.closed.holds(200, reply.body):
+            raise EnvFailure(InfraCause.REPORTED_ERROR, f"{reply.where}: expected the session to be closed, got {shortened(reply.body)}")
+
+    def _named(self, session: SessionId) -> dict[str, Json]:
+        return {self.dialect.spec.session.field: session}
+
+    def _has(self, route: R | None, name: str) -> R:
+        if route is None:
+            raise EnvFailure(InfraCause.SERVER_4XX, f"{name} at {self.url}: expected a route in dialect {self.dialect.spec.name}, got none")
+        return route
+
+    async def _call(self, route: Route, fields: Mapping[str, Json]) -> Reply:
+        request = self._request(route.call, {**route.send, **fields})
+        raw = await exchange(self._http, request, seconds=self._seconds)
+        session = fields.get(self.dialect.spec.session.field)
+        where = f"{route.call} at {self.url}" if session is None else f"{route.call} at {self.url}, session {shortened(session)}"
+        return _accepted(raw, where, (*route.errors, *self.dialect.spec.errors))
+
+    def _request(self, call: str, fields: Mapping[str, Json]) -> httpx.Request:
+        method, path = call.split(" ", 1)
+        if method == "GET":
+            params = {key: _query(value) for key, value in fields.items()}
+            return self._http.build_request(method, self.url + path, params=params, headers=self._headers)
+        headers = {**self._headers, "content-type": "application/json"}
+        return self._http.build_request(method, self.url + path, content=_encoded(fields), headers=headers)
+
+
+def _accepted(raw: RawReply, where: str, errors: tuple[Match, ...]) -> Reply:
+    body, broken = _json_or_text(raw)
+    if any(error.holds(raw.status, body) for error in errors):
+        raise EnvFailure(InfraCause.REPORTED_ERROR, f"{where}: expected an answer, got the error {shortened(body)} (HTTP {raw.status})")
+    if not 200 <= raw.status < 300:
+        cause = {4: InfraCause.SERVER_4XX, 5: InfraCause.SERVER_5XX}.get(raw.status // 100, InfraCause.PROTOCOL)
+        raise EnvFailure(cause, f"{where}: expected HTTP 2xx, got {raw.status} {shortened(body)}")
+    if broken is not None:
+        raise EnvFailure(InfraCause.PROTOCOL, f"{where}: expected JSON, got {shortened(body)} ({broken})")
+    return Reply(where, body)
+
+
+def _json_or_text(raw: RawReply) -> tuple[Json, str | None]:
+    """The document and None, or the body as text and why it is no JSON."""
+    try:
+        return orjson.loads(raw.body), None
+    except orjson.JSONDecodeError as err:
+        return _text(raw), str(err)
+
+
+def _text(raw: RawReply) -> str:
+    return raw.body.decode("utf-8", errors="replace")
+
+
+def _encoded(fields: Mapping[str, Json]) -> bytes:
+    try:
+        return orjson.dumps(fields)
+    except TypeError:
+        # A lone surrogate in a model's text has no UTF-8; the world gets a question mark for it.
+        return orjson.dumps({key: value.encode("utf-8", "replace").decode() if isinstance(value, str) else value for key, value in fields.items()})
+
+
+def _query(value: Json) -> str:
+    return value if isinstance(value, str) else orjson.dumps(value).decode()
