@@ -1,0 +1,66 @@
+"""How an action is read from what a policy said, and how a known action is said. Knows no particular environment."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from agentgym_cli.env.contract import ActionRule
+
+MAX_TEXT_CHARS = 65_536
+"""A longer text holds no action: patterns never run on unbounded foreign text."""
+MAX_MATCHED_OBSERVATION_CHARS = 4_096
+"""How much of an observation's start the patterns of invalid actions see."""
+
+ActionFormat = Literal["react", "plain"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParsedAction:
+    """What a text asked for."""
+
+    action: str
+    """'' when there is none."""
+    valid: bool
+    """False when no single action could be read."""
+    local_observation: str | None
+    """What the policy is told instead of a call to the world; None sends ``action`` to the world."""
+
+
+def read_action(text: str, rule: ActionRule) -> ParsedAction:
+    """Read the action of one response by ``rule``; never raises on foreign text. What is not Unicode becomes '?'."""
+    if len(text) > MAX_TEXT_CHARS:
+        return _without_action(rule)
+    text = text.encode("utf-8", "replace").decode("utf-8")
+    if rule.pattern is None:
+        return _single(text, rule)
+    found = [match.group(1) or "" for match in re.finditer(rule.pattern, text, re.DOTALL)]
+    if not found:
+        return _without_action(rule)
+    if len(found) > 1 and rule.on_many is not None:
+        return ParsedAction(action="", valid=False, local_observation=rule.on_many)
+    return _single(found[-1], rule)
+
+
+def _without_action(rule: ActionRule) -> ParsedAction:
+    return ParsedAction(action="", valid=False, local_observation=rule.on_none)
+
+
+def _single(action: str, rule: ActionRule) -> ParsedAction:
+    if rule.remove is not None:
+        action = re.sub(r" +", " ", re.sub(rule.remove, "", action))
+    action = action.strip()
+    return ParsedAction(action=action, valid=action != "", local_observation=None)
+
+
+def action_text(action: str, action_format: ActionFormat) -> str:
+    """Say a known action the way a policy of this format would, so that ``read_action`` gives it back."""
+    return f"Action: {action}" if action_format == "react" else action
+
+
+def world_refused(observation: str, patterns: Sequence[str]) -> bool:
+    """True when the world said, at the start of its observation, that it could not execute the action."""
+    start = observation[:MAX_MATCHED_OBSERVATION_CHARS]
+    return any(re.match(pattern, start) for pattern in patterns)

@@ -1,0 +1,174 @@
+"""A whole schedule: which attempt runs when, what is tried again, what is final. Knows neither world nor policy."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from agentgym_cli.env.contract import ActionRule, EnvClient, EpisodeRules
+from agentgym_cli.episode.loop import run_episode
+from agentgym_cli.episode.policies.protocol import Policy
+from agentgym_cli.episode.seeds import episode_seed
+from agentgym_cli.episode.types import AttemptResult, Outcome, ScheduledEpisode, StopReason
+from agentgym_cli.errors import AgentgymError
+from agentgym_cli.recipe.schema.world import BudgetsSpec
+
+FIRST_PAUSE_SECONDS = 1.0
+LONGEST_PAUSE_SECONDS = 30.0
+_WORLD_FAILED = (StopReason.ENV_ERROR, StopReason.ENV_DEADLINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpisodeResult:
+    """A scheduled episode and every attempt made at it."""
+
+    episode: ScheduledEpisode
+    attempts: tuple[AttemptResult, ...]
+    """In order; at least one."""
+
+    @property
+    def final(self) -> AttemptResult:
+        """The attempt that counts: the last."""
+        return self.attempts[-1]
+
+
+async def run_schedule(
+    scheduled: Sequence[ScheduledEpisode],
+    *,
+    policy: Policy,
+    env: EnvClient,
+    rules: EpisodeRules,
+    action_rule: ActionRule,
+    budgets: BudgetsSpec,
+    attempts: int,
+    concurrency: int,
+    run_seed: int,
+    on_attempt: Callable[[AttemptResult], None] | None = None,
+    on_final: Callable[[EpisodeResult], None] | None = None,
+    recorded: Mapping[str, Sequence[AttemptResult]] | None = None,
+) -> list[EpisodeResult]:
+    """Run every scheduled episode to its final attempt.
+
+    The policy's waves run one after the other. Infra errors are tried again, as the next attempt of the same episode in the same wave, after
+    all waves have run and a pause that doubles (a world needs time to come back).
+
+    Args:
+        scheduled: the whole schedule, also when a part of it is recorded: an episode's place in it decides its slot.
+        attempts: most attempts at one episode, the first included.
+        concurrency: most episodes in flight.
+        on_attempt: called once per new attempt, before it counts; what it raises (a full disk) cancels everything and is raised here.
+        on_final: called once per scheduled episode, as soon as no further attempt will be made, also when ``recorded`` alone settles it.
+        recorded: by episode id, the attempts that an interrupted run of this schedule left; numbering goes on after them.
+
+    Returns:
+        One result per scheduled episode, in the order of the schedule.
+
+    Raises:
+        AgentgymError: what broke the run; no session is left open.
+    """
+    ledger = _Ledger(scheduled, attempts=attempts, recorded=recorded or {}, on_attempt=on_attempt, on_final=on_final)
+
+    async def one_attempt(episode: ScheduledEpisode) -> None:
+        number = ledger.next_attempt(episode)
+        seed = episode_seed(run_seed, episode.id, number)
+        result = await run_episode(episode, attempt=number, seed=seed, policy=policy, env=env, rules=rules, action_rule=action_rule, budgets=budgets)
+        ledger.add(result)
+
+    waves = policy.waves(scheduled)
+    pause = FIRST_PAUSE_SECONDS
+    while True:
+        for wave in waves:
+            await _bounded(one_attempt, ledger.open_in(wave), concurrency)
+        if not ledger.open_in(scheduled):
+            return ledger.results()
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+
+
+class _Ledger:
+    """Attempts made so far, by episode; says what is still open."""
+
+    def __init__(
+        self,
+        scheduled: Sequence[ScheduledEpisode],
+        *,
+        attempts: int,
+        recorded: Mapping[str, Sequence[AttemptResult]],
+        on_attempt: Callable[[AttemptResult], None] | None,
+        on_final: Callable[[EpisodeResult], None] | None,
+    ) -> None:
+        self._scheduled = scheduled
+        self._limit = attempts
+        self._on_attempt = on_attempt
+        self._on_final = on_final
+        self._made: dict[str, list[AttemptResult]] = {episode.id: list(recorded.get(episode.id, ())) for episode in scheduled}
+        assert len(self._made) == len(scheduled), "a schedule names every episode once"
+        for episode in scheduled:
+            if self._made[episode.id]:
+                self._announce_if_final(episode)
+
+    def open_in(self, episodes: Sequence[ScheduledEpisode]) -> list[ScheduledEpisode]:
+        """Those that want a further attempt."""
+        return [episode for episode in episodes if not self._is_final(episode)]
+
+    def next_attempt(self, episode: ScheduledEpisode) -> int:
+        """Number of the next attempt; the first is 1."""
+        made = self._made[episode.id]
+        return made[-1].attempt + 1 if made else 1
+
+    def add(self, result: AttemptResult) -> None:
+        """Record a new attempt."""
+        made = self._made[result.episode.id]
+        result = replace(result, action_induced=_came_back(result, made))
+        if self._on_attempt is not None:
+            self._on_attempt(result)
+        made.append(result)
+        self._announce_if_final(result.episode)
+
+    def results(self) -> list[EpisodeResult]:
+        """All episodes in the order of the schedule."""
+        return [self._result(episode) for episode in self._scheduled]
+
+    def _result(self, episode: ScheduledEpisode) -> EpisodeResult:
+        return EpisodeResult(episode=episode, attempts=tuple(self._made[episode.id]))
+
+    def _is_final(self, episode: ScheduledEpisode) -> bool:
+        made = self._made[episode.id]
+        return bool(made) and (made[-1].outcome is not Outcome.INFRA_ERROR or made[-1].attempt >= self._limit)
+
+    def _announce_if_final(self, episode: ScheduledEpisode) -> None:
+        if self._on_final is not None and self._is_final(episode):
+            self._on_final(self._result(episode))
+
+
+def _came_back(result: AttemptResult, earlier: Sequence[AttemptResult]) -> bool:
+    """True when the world failed on the same action as in an earlier attempt at the same episode."""
+    action = _failing_action(result)
+    return action is not None and any(_failing_action(attempt) == action for attempt in earlier)
+
+
+def _failing_action(result: AttemptResult) -> str | None:
+    """The action on which the world failed; None when it failed elsewhere or not at all."""
+    if result.stop not in _WORLD_FAILED or not result.turns or result.turns[-1].reward is not None:
+        return None
+    return result.turns[-1].action
+
+
+async def _bounded(
+    run: Callable[[ScheduledEpisode], Coroutine[object, object, None]], episodes: Sequence[ScheduledEpisode], concurrency: int
+) -> None:
+    """Run all episodes, at most ``concurrency`` at once. The first exception cancels the others and is raised."""
+    queue = iter(episodes)
+
+    async def worker() -> None:
+        for episode in queue:
+            await run(episode)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(concurrency, len(episodes))):
+                group.create_task(worker())
+    except BaseExceptionGroup as failures:
+        known = [failure for failure in failures.exceptions if isinstance(failure, AgentgymError)]
+        raise (known or failures.exceptions)[0] from failures
