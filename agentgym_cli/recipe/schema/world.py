@@ -45,8 +45,8 @@ class TasksSpec:
 
     manifest: Annotated[str, Field(min_length=1)]
     """CSV with columns index, split, category, digest; the digest pins the first observation of a task."""
-    train: SplitSpec
-    """Tasks that training and demonstrations draw from."""
+    train: SplitSpec | None = None
+    """Tasks that training and demonstrations draw from; None in a recipe that only evaluates."""
     evaluation: Annotated[tuple[SplitSpec, ...], Field(min_length=1)]
     """Splits that evaluations run, reported apart."""
 
