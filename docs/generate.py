@@ -1,0 +1,68 @@
+"""Writes the generated blocks of the pages in this folder: help texts and the table of exit codes.
+
+``python docs/generate.py`` brings every page up to date; a test fails while one is not. A block stands between
+``<!-- agentgym VERB --help -->`` or ``<!-- exit codes -->`` and ``<!-- end -->``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from agentgym_cli import errors
+from agentgym_cli.errors import AgentgymError, ExitCode
+
+PAGES = Path(__file__).parent
+BLOCK = re.compile(r"(?P<open><!-- (?P<what>agentgym [a-z -]*--help|exit codes) -->\n)(?P<body>.*?)(?P<close><!-- end -->)", re.DOTALL)
+NOT_A_FAILURE = {
+    ExitCode.OK: "The command did what it was asked to do.",
+    ExitCode.UNEXPECTED: "A fault of agentgym; standard error has the traceback.",
+}
+
+
+def render(page: str) -> str:
+    """The page's text with each of its blocks as it should be now."""
+    return BLOCK.sub(lambda block: block["open"] + body(block["what"]) + block["close"], page)
+
+
+def body(what: str) -> str:
+    """The lines of one block."""
+    if what == "exit codes":
+        return exit_codes()
+    return f"```text\n{help_text(what.split()[1:])}\n```\n"
+
+
+def help_text(arguments: list[str]) -> str:
+    """What ``agentgym ARGUMENTS`` prints on a plain terminal of 80 columns, without trailing blanks."""
+    variables = {name: value for name, value in os.environ.items() if name not in {"FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS"}}
+    program = "from agentgym_cli.cli.main import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        env=variables | {"COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    return "\n".join(line.rstrip() for line in done.stdout.strip().splitlines())
+
+
+def exit_codes() -> str:
+    """A table of every exit code: number, name, what it means, the class of the failure."""
+    failures = {kind.exit_code: kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, AgentgymError)}
+    lines = ["| code | name | meaning | class |", "|---|---|---|---|"]
+    for code in ExitCode:
+        meaning = NOT_A_FAILURE.get(code) or " ".join((failures[code].__doc__ or "").split())
+        kind = "" if code in NOT_A_FAILURE else f"`{failures[code].__name__}`"
+        lines.append(f"| {code.value} | {code.name.lower()} | {meaning} | {kind} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    for path in sorted(PAGES.glob("*.md")):
+        text = path.read_text(encoding="utf-8")
+        if (new := render(text)) != text:
+            path.write_text(new, encoding="utf-8")
