@@ -60,7 +60,7 @@ def normalise(record: Record) -> Record:
     Raises:
         Malformed: a wrong type, a number that is not finite or does not fit 64 bits, an unknown outcome, a reward on an unscored outcome.
     """
-    return cast(Record, _of(type(record), kind_of(record))(record))
+    return _of_kind(kind_of(record))(record)
 
 
 def encode(record: Record) -> bytes:
@@ -80,10 +80,14 @@ def decode(line: bytes) -> Record:
     kind = raw.pop("kind", None)
     if not isinstance(kind, str) or kind not in KINDS:
         raise Malformed(f"expected kind to be one of {', '.join(KINDS)}, got {kind!r}")
-    return cast(Record, _of(KINDS[kind], kind)(raw))
+    return _of_kind(kind)(raw)
 
 
 @cache
+def _of_kind(kind: str) -> Callable[[object], Record]:
+    return cast(Callable[[object], Record], _of(KINDS[kind], kind))
+
+
 def _of(cls: type, where: str) -> Convert:
     """A function that makes a ``cls`` from another one or from a JSON object, checking every field."""
     converts = _field_converts(cls, where)

@@ -122,7 +122,7 @@ class Line:
     """One whole line of a segment file."""
 
     number: int
-    """From 1 at the place where reading began."""
+    """From 1 at the byte where reading began."""
     end: int
     """Byte offset behind its newline."""
     record: Record
@@ -132,7 +132,7 @@ def read_segment(path: Path, start: int = 0) -> Iterator[Line]:
     """Whole lines from byte ``start`` on, which must be the beginning of a line; a torn last line is left out.
 
     Raises:
-        StoreError: naming file:line, for a line that is no record; line numbers count from ``start``.
+        StoreError: naming file:line, for a line that is no record, or the file cannot be read.
     """
     end = start
     try:
@@ -151,8 +151,9 @@ def _decode(path: Path, number: int, start: int, line: bytes) -> Record:
     try:
         return decode(line)
     except Malformed as err:
-        where = f"{path}:{number}" if start == 0 else f"{path}:{number} (counted from byte {start})"
-        raise StoreError(f"{where}: {err}", hint="the journal was edited, or written by another version of agentgym") from err
+        with path.open("rb") as file:
+            before = file.read(start).count(b"\n")
+        raise StoreError(f"{path}:{before + number}: {err}", hint="the journal was edited, or written by another version of agentgym") from err
 
 
 class JournalReader:

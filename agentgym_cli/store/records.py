@@ -266,3 +266,8 @@ class CheckpointRecord:
 
 
 Record = RunRecord | SegmentRecord | ScheduledRecord | AttemptRecord | OutcomeRecord | MetricRecord | ProbeRecord | CheckpointRecord
+
+
+def position(phase: str, step: int) -> int:
+    """Where a record stands in its run: a segment that resumes from a lower position supersedes it."""
+    return 0 if phase in ("warm_start", "eval_before", "eval") else step

@@ -1,0 +1,76 @@
+"""How the store got its shape: named functions, each applied in one transaction with its own record, never edited after release."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+
+from agentgym_cli.errors import StoreError
+from agentgym_cli.store import schema_v1, views_v1
+from agentgym_cli.store.db import Connection, first_row, rows_of, transaction
+
+Migration = Callable[[Connection], None]
+
+_RECORDS = "create table if not exists migrations (name varchar primary key, applied varchar not null, agentgym varchar not null)"
+
+
+def m001_tables(connection: Connection) -> None:
+    """The tables of the journal's records, and how far each journal has been loaded."""
+    for statement in schema_v1.TABLES:
+        connection.execute(statement)
+
+
+def m002_views(connection: Connection) -> None:
+    """What counts, what is superseded, one row per logical episode."""
+    for statement in views_v1.VIEWS:
+        connection.execute(statement)
+
+
+MIGRATIONS: tuple[Migration, ...] = (m001_tables, m002_views)
+
+
+def pending(connection: Connection, migrations: Sequence[Migration] = MIGRATIONS) -> list[Migration]:
+    """Migrations that the store still needs, in order.
+
+    Raises:
+        StoreError: the store has a migration that this program does not know (it is newer), or it is another program's database.
+    """
+    applied = _applied(connection)
+    known = {migration.__name__ for migration in migrations}
+    for name, made_by in applied.items():
+        if name not in known:
+            raise StoreError(
+                f"{_file(connection)}: has migration {name}, expected at most {migrations[-1].__name__}",
+                hint=f"it needs agentgym {made_by} or newer: pip install 'agentgym-cli>={made_by}'",
+            )
+    return [migration for migration in migrations if migration.__name__ not in applied]
+
+
+def _file(connection: Connection) -> str:
+    row = first_row(connection, "select path from duckdb_databases() where database_name = current_database()")
+    return str(row[0]) if row and row[0] else "store"
+
+
+def _applied(connection: Connection) -> dict[str, str]:
+    tables = {str(row[0]) for row in rows_of(connection, "select table_name from information_schema.tables")}
+    if tables and "migrations" not in tables:
+        raise StoreError(
+            f"{_file(connection)}: expected an agentgym store, got a database with tables {', '.join(sorted(tables))[:80]}",
+            hint="name another file in store.database",
+        )
+    if not tables:
+        return {}
+    return {str(name): str(made_by) for name, made_by in rows_of(connection, "select name, agentgym from migrations")}
+
+
+def migrate(connection: Connection, migrations: Sequence[Migration] = MIGRATIONS) -> None:
+    """Bring a store up to date; a migration that fails leaves no trace. Raises what ``pending`` raises."""
+    for migration in pending(connection, migrations):
+        with transaction(connection):
+            connection.execute(_RECORDS)
+            migration(connection)
+            connection.execute(
+                "insert into migrations (name, applied, agentgym) values (?, ?, ?)",
+                [migration.__name__, datetime.now(UTC).isoformat(timespec="seconds"), version("agentgym-cli")],
+            )

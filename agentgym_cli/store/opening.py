@@ -1,0 +1,58 @@
+"""Open, work, close: how everyone gets at a store, up to date and for a short time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from agentgym_cli.errors import StoreError
+from agentgym_cli.store.db import Connection, Patience, connect, converted_errors
+from agentgym_cli.store.migrations import migrate, pending
+
+PATIENT = Patience()
+HURRIED = Patience(seconds=0.2)
+"""For a load between two steps of a live run, which can as well happen later."""
+
+
+@contextmanager
+def open_for_writing(database: Path, patience: Patience = PATIENT) -> Iterator[Connection]:
+    """A store, made where there is none and brought up to date, held for the time of the block. Raises StoreBusy and StoreError."""
+    try:
+        database.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as err:
+        raise StoreError(f"{database}: cannot create its folder: {err.strerror or err}") from err
+    connection = connect(database, read_only=False, patience=patience)
+    try:
+        with converted_errors(database):
+            migrate(connection)
+            yield connection
+    finally:
+        connection.close()
+
+
+@contextmanager
+def open_for_reading(database: Path, patience: Patience = PATIENT) -> Iterator[Connection]:
+    """A store that cannot be changed through this connection; a writer waits for the time of the block. Raises StoreBusy and StoreError."""
+    if not database.is_file():
+        raise StoreError(f"{database}: there is no store", hint="agentgym store rebuild makes it from the journals of a runs folder")
+    if _outdated(database, patience):
+        with open_for_writing(database, patience):
+            pass
+    with _read_only(database, patience) as connection:
+        yield connection
+
+
+def _outdated(database: Path, patience: Patience) -> bool:
+    with _read_only(database, patience) as connection:
+        return bool(pending(connection))
+
+
+@contextmanager
+def _read_only(database: Path, patience: Patience) -> Iterator[Connection]:
+    connection = connect(database, read_only=True, patience=patience)
+    try:
+        with converted_errors(database):
+            yield connection
+    finally:
+        connection.close()

@@ -1,0 +1,48 @@
+"""Making a store again from journals. Knows no report."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from agentgym_cli.errors import StoreError
+from agentgym_cli.store.db import Patience, StoreBusy
+from agentgym_cli.store.journal import journal_folder
+from agentgym_cli.store.loader import LoadReport, load_into
+from agentgym_cli.store.opening import PATIENT, open_for_writing
+
+
+def rebuild(runs_dir: Path, database: Path, patience: Patience = PATIENT) -> list[LoadReport]:
+    """Make a store again from every journal under ``runs_dir``; the old file is replaced only once the new one is complete.
+
+    Raises:
+        StoreBusy: another process holds the store.
+        StoreError: there is no journal, or a journal cannot be believed; the old store is left as it was.
+    """
+    run_dirs = sorted(folder for folder in runs_dir.glob("*") if journal_folder(folder).is_dir())
+    if not run_dirs:
+        raise StoreError(f"{runs_dir}: expected folders with a journal, got none", hint="name the folder of runs, e.g. agentgym store rebuild runs")
+    _refuse_held(database, patience)
+    fresh = database.with_name(f"{database.name}.{os.getpid()}.new")
+    try:
+        with open_for_writing(fresh, patience) as connection:
+            reports = [load_into(connection, run_dir) for run_dir in run_dirs]
+        # A write-ahead log left by a crash belongs to the old file and must not be replayed into the new one.
+        database.with_name(f"{database.name}.wal").unlink(missing_ok=True)
+        fresh.replace(database)
+    finally:
+        fresh.unlink(missing_ok=True)
+    return reports
+
+
+def _refuse_held(database: Path, patience: Patience) -> None:
+    if not database.exists():
+        return
+    try:
+        with open_for_writing(database, patience):
+            pass
+    except StoreBusy:
+        raise
+    except StoreError:
+        # A store that cannot be opened or believed is what a rebuild is for.
+        return

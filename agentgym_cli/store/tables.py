@@ -1,0 +1,52 @@
+"""Which record goes to which table, under which key, with which columns. Knows no SQL and no DuckDB."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import get_type_hints
+
+from agentgym_cli.store import records
+
+INSIDE = {"turns", "tokens"}
+"""Fields of an attempt that are no columns: rows of another table, or several columns."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """One table of the store."""
+
+    name: str
+    key: tuple[str, ...]
+    record: type
+    parent: tuple[str, ...] = ()
+    """Leading columns that come from the enclosing record."""
+
+
+RUNS = Table(name="runs", key=("run",), record=records.RunRecord)
+SEGMENTS = Table(name="segments", key=("run", "segment"), record=records.SegmentRecord)
+SCHEDULED = Table(name="scheduled", key=("run", "segment", "episode"), record=records.ScheduledRecord)
+ATTEMPTS = Table(name="attempts", key=("run", "segment", "episode", "attempt"), record=records.AttemptRecord)
+TURNS = Table(
+    name="turns",
+    key=("run", "segment", "episode", "attempt", "turn"),
+    record=records.TurnRecord,
+    parent=("run", "segment", "episode", "attempt"),
+)
+OUTCOMES = Table(name="outcomes", key=("run", "segment", "episode"), record=records.OutcomeRecord)
+METRICS = Table(name="metrics", key=("run", "segment", "phase", "step", "name"), record=records.MetricRecord)
+PROBES = Table(name="probes", key=("run", "segment", "url", "name"), record=records.ProbeRecord)
+CHECKPOINTS = Table(name="checkpoints", key=("run", "segment", "step"), record=records.CheckpointRecord)
+
+TABLES = (RUNS, SEGMENTS, SCHEDULED, ATTEMPTS, TURNS, OUTCOMES, METRICS, PROBES, CHECKPOINTS)
+BY_RECORD = {table.record: table for table in TABLES}
+
+
+def columns_of(table: Table) -> dict[str, object]:
+    """Column names and the type hints of their values, in order."""
+    hints = get_type_hints(table.record)
+    parents = get_type_hints(records.AttemptRecord)
+    columns: dict[str, object] = {name: parents[name] for name in table.parent}
+    columns |= {field.name: hints[field.name] for field in fields(table.record) if field.name not in INSIDE}
+    if table is ATTEMPTS:
+        columns |= get_type_hints(records.TokensRecord)
+    return columns
