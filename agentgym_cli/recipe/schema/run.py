@@ -42,4 +42,4 @@ class Run:
     train: TrainSpec | None = None
     evaluation: EvaluationSpec
     engine: EngineSpec
-    store: StoreSpec
+    store: StoreSpec = StoreSpec()

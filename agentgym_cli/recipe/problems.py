@@ -1,0 +1,141 @@
+"""What is wrong with merged values: every unknown key, wrong type and value out of range, with its place and the nearest valid name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal, get_args, get_origin
+
+from pydantic import TypeAdapter, ValidationError
+
+from agentgym_cli.errors import RecipeError
+from agentgym_cli.recipe.canonical import canonical_json
+from agentgym_cli.recipe.layers import Layer, Place, written
+from agentgym_cli.recipe.schema.run import Run
+from agentgym_cli.recipe.shape import CHOSEN_KEYS, annotation_at, describe, keys_at, kinds_of, members, sections_of
+from agentgym_cli.recipe.wording import listed, nearest, shown
+from agentgym_cli.recipe.yaml import KeyPath, YamlValue
+
+_UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")
+_ABSENT = ("missing", "union_tag_not_found")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Problem:
+    """One mistake."""
+
+    place: Place
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.text}"
+
+
+def raise_problems(problems: Sequence[Problem]) -> None:
+    """Raise one RecipeError that shows all of them, in the order of the file; nothing when there are none."""
+    every = sorted(set(problems))
+    if len(every) == 1:
+        raise RecipeError(str(every[0]))
+    if every:
+        raise RecipeError("\n  ".join([f"{len(every)} things in the recipe cannot be meant", *map(str, every)]))
+
+
+@cache
+def _adapter() -> TypeAdapter[Run]:
+    return TypeAdapter(Run)
+
+
+def validated(data: dict[str, YamlValue], *, profile: str, reason: str) -> Run:
+    """The Run of merged values. Raises pydantic's ValidationError; ask ``find_problems`` first."""
+    return _adapter().validate_json(canonical_json({**data, "profile": profile, "profile_reason": reason}))
+
+
+def find_problems(data: dict[str, YamlValue], layers: Sequence[Layer], *, complete: bool) -> Iterator[Problem]:
+    """Problems of ``data``, merged from ``layers``. Values that are missing count only when the layers are ``complete``."""
+    refused = dict(_refused_texts(layers))
+    yield from refused.values()
+    for key in CHOSEN_KEYS:
+        if key in data:
+            layer = _layer_of((key,), layers)
+            text = f"{written((*layer.prefix, key))}: expected no such key, got one; a profile is chosen with profile=NAME on the command line"
+            yield Problem(place=layer.place((key,)), text=text)
+    try:
+        validated(data, profile="unchosen", reason="")
+    except ValidationError as err:
+        seen = set(refused)
+        for error in err.errors(include_url=False, include_context=False):
+            path = _data_path(error["loc"], data, absent=error["type"] in _ABSENT)
+            path = (*path, "kind") if error["type"] == "union_tag_invalid" else path
+            if path in seen or (error["type"] in _ABSENT and not complete):
+                continue
+            seen.add(path)
+            yield _problem(path, error["type"], data, layers)
+
+
+def _refused_texts(layers: Sequence[Layer]) -> Iterator[tuple[KeyPath, Problem]]:
+    for layer in layers:
+        for path, text in layer.texts():
+            if "${" in text or text == "???":
+                problem = f"{written((*layer.prefix, *path))}: expected a value, got {shown(text)}; nothing is interpolated in a recipe"
+                yield path, Problem(place=layer.place(path), text=problem)
+
+
+def place_of(path: KeyPath, layers: Sequence[Layer]) -> Place:
+    """Place of the value at ``path`` of the merged values."""
+    return _layer_of(path, layers).place(path)
+
+
+def _layer_of(path: KeyPath, layers: Sequence[Layer]) -> Layer:
+    """The top layer that gives the value at ``path``, or the mapping around a value that no layer gives; for the root, the recipe itself."""
+    for end in range(len(path), 0, -1):
+        for layer in reversed(layers):
+            if layer.has(path[:end]):
+                return layer
+    return next((layer for layer in reversed(layers) if not layer.prefix and layer.places[()].line), layers[-1])
+
+
+def _data_path(loc: tuple[int | str, ...], data: Any, *, absent: bool) -> KeyPath:
+    """Path in the data of a pydantic location, which also names the alternatives of unions."""
+    path: list[str | int] = []
+    part: Any
+    for number, part in enumerate(loc):
+        if (part in data) if isinstance(data, dict) else (isinstance(data, list) and isinstance(part, int)):
+            data = data[part]
+        elif not (absent and number == len(loc) - 1):
+            continue
+        path.append(part)
+    return tuple(path)
+
+
+def _problem(path: KeyPath, kind: str, data: dict[str, YamlValue], layers: Sequence[Layer]) -> Problem:
+    layer = _layer_of(path, layers)
+    name = written((*layer.prefix, *path))
+    return Problem(place=layer.place(path), text=f"{name}: expected {_expected_and_got(path, kind, data)}")
+
+
+def _expected_and_got(path: KeyPath, kind: str, data: dict[str, YamlValue]) -> str:
+    if kind in _UNKNOWN:
+        known = keys_at(path[:-1], data)
+        like = nearest(str(path[-1]), known)
+        return f"one of {listed(known)}, got the unknown key {shown(path[-1])}; did you mean {like}?"
+    if kind == "union_tag_invalid":
+        words = [kind for section in sections_of(annotation_at(path[:-1], data)) for kind in kinds_of(section)]
+        return f"one of {listed(words)}, got {_got(path, data, words)}"
+    annotation = annotation_at(path, data)
+    if kind in _ABSENT:
+        return f"{describe(annotation)}, got {'nothing' if kind == 'missing' else 'no kind'}"
+    words = [word for member in members(annotation) if get_origin(member) is Literal for word in get_args(member)]
+    return f"{describe(annotation)}, got {_got(path, data, words)}"
+
+
+def _got(path: KeyPath, data: dict[str, YamlValue], words: Sequence[str]) -> str:
+    got = _value_at(path, data)
+    like = nearest(got, words) if isinstance(got, str) else None
+    return f"{shown(got)}; did you mean {like}?" if like else shown(got)
+
+
+def _value_at(path: KeyPath, data: Any) -> object:
+    for part in path:
+        data = data[part]
+    return data

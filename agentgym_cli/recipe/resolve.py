@@ -1,0 +1,134 @@
+"""From a recipe and overrides to a Run: read, extend, choose a profile, merge, validate. Owns OmegaConf and the environment variables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import cast
+
+from omegaconf import OmegaConf
+
+from agentgym_cli.recipe.data import find_data
+from agentgym_cli.recipe.layers import Layer, base_layer, override_layer, profile_layers, read_chain, written
+from agentgym_cli.recipe.lock import Installed, installed_version
+from agentgym_cli.recipe.problems import Problem, find_problems, place_of, raise_problems, validated
+from agentgym_cli.recipe.profiles import GPU, Choice, GpuNeed, Survey, choose_profile, survey_gpus
+from agentgym_cli.recipe.rules import broken_rules, doubts
+from agentgym_cli.recipe.schema.run import Run
+from agentgym_cli.recipe.shape import kind_paths
+from agentgym_cli.recipe.yaml import YamlValue
+
+_VARIABLES = ("CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", "OMP_WAIT_POLICY", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+"""Variables that are read: the first to choose a profile, the others only to record them in the fingerprint."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolved:
+    """What a recipe means on this machine."""
+
+    run: Run
+    recipe_path: Path
+    """The recipe's file as it was found."""
+    folders: tuple[Path, ...]
+    """Absolute folders of the recipe and of those it extends, nearest first: where the files that it names are looked for."""
+    warnings: tuple[str, ...]
+    """What is possible and probably not meant; to be shown and stored."""
+
+
+def environment() -> dict[str, str]:
+    """The environment variables that a run may depend on, as they are set now."""
+    return {name: os.environ[name] for name in _VARIABLES if name in os.environ}
+
+
+def resolve(recipe: str, overrides: Sequence[str] = (), *, survey: Survey | None = None, installed: Installed = installed_version) -> Resolved:
+    """Read a recipe by path or shipped name, choose its profile and merge ``key=value`` overrides on top.
+
+    Args:
+        survey: gives the GPUs of this machine; None asks nvidia-smi.
+        installed: gives versions of installed packages, to know whether the gpu profile can run.
+
+    Raises:
+        RecipeError: everything that cannot be meant, all at once, each with file, line, key, expected, got and the nearest name.
+        LockError: the GPUs that profile ``gpu`` asks for are there and its engine is not installed.
+    """
+    path = find_data(recipe, where="recipe")
+    files = read_chain(path)
+    bases = [base_layer(file) for file in files]
+    profiles = [profile_layers(file) for file in files]
+    wanted, said = override_layer(overrides)
+    raise_problems(_problems_of_files(bases, profiles))
+    names = list(dict.fromkeys(name for each in profiles for name in each))
+
+    def stack(name: str) -> list[Layer]:
+        return [*bases, *(each[name] for each in profiles if name in each), said]
+
+    need = _gpu_need(_merged(stack(GPU))) if GPU in names else None
+    choice = choose_profile(names, wanted=wanted, need=need, survey=survey or _default_survey(), installed=installed)
+    layers = stack(choice.name)
+    run, warnings = _run(layers, choice)
+    folders = tuple(dict.fromkeys(file.path.resolve().parent for file in reversed(files)))
+    return Resolved(run=run, recipe_path=path, folders=folders, warnings=warnings)
+
+
+def _default_survey() -> Survey:
+    return partial(survey_gpus, os.environ.get("CUDA_VISIBLE_DEVICES"))
+
+
+def _problems_of_files(bases: Sequence[Layer], profiles: Sequence[dict[str, Layer]]) -> list[Problem]:
+    """Problems of every recipe of the chain and of every profile, the one that will be chosen or not; what is missing may come later."""
+    found: list[Problem] = []
+    for end in range(1, len(bases) + 1):
+        stacks = [list(bases[:end])]
+        for name in dict.fromkeys(name for each in profiles[:end] for name in each):
+            stacks.append([*bases[:end], *(each[name] for each in profiles[:end] if name in each)])
+        for layers in stacks:
+            found.extend(find_problems(_merged(layers), layers, complete=False))
+    return found
+
+
+def _run(layers: Sequence[Layer], choice: Choice) -> tuple[Run, tuple[str, ...]]:
+    data = _merged(layers)
+    raise_problems(list(find_problems(data, layers, complete=True)))
+    run = validated(data, profile=choice.name, reason=choice.reason)
+    raise_problems([Problem(place=place_of(path, layers), text=f"{written(path)}: {text}") for path, text in broken_rules(run)])
+    return run, tuple(f"{place_of(path, layers)}: {written(path)}: {text}" for path, text in doubts(run))
+
+
+def _gpu_need(data: dict[str, YamlValue]) -> GpuNeed:
+    engine = data.get("engine")
+    engine = engine if isinstance(engine, dict) else {}
+    gpus, memory, kind = engine.get("gpus"), engine.get("gpu_memory_gib"), engine.get("kind")
+    return GpuNeed(
+        kind=kind if kind in ("local", "verl") else "local",
+        gpus=gpus if isinstance(gpus, int) else 0,
+        gpu_memory_gib=memory if isinstance(memory, int) else 0,
+    )
+
+
+def _merged(layers: Sequence[Layer]) -> dict[str, YamlValue]:
+    """Values of all layers, later ones on top: mappings merge, lists and values replace, and so does a section of another kind."""
+    data: dict[str, YamlValue] = {}
+    for layer in layers:
+        below = _without_replaced(data, layer.data, ())
+        data = cast(
+            "dict[str, YamlValue]", OmegaConf.to_container(OmegaConf.merge(OmegaConf.create(below), OmegaConf.create(layer.data)), resolve=False)
+        )
+    return data
+
+
+def _without_replaced(below: dict[str, YamlValue], above: dict[str, YamlValue], path: tuple[str, ...]) -> dict[str, YamlValue]:
+    kept: dict[str, YamlValue] = {}
+    for key, value in below.items():
+        over, inner = above.get(key), (*path, key)
+        if key not in above:
+            kept[key] = value
+        elif isinstance(value, dict) and isinstance(over, dict) and not (inner in kind_paths() and _other_kind(value, over)):
+            kept[key] = _without_replaced(value, over, inner)
+    return kept
+
+
+def _other_kind(below: dict[str, YamlValue], above: dict[str, YamlValue]) -> bool:
+    return "kind" in above and above["kind"] != below.get("kind")
