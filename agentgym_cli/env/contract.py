@@ -61,6 +61,16 @@ class ActionRule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ListedActions:
+    """Actions that an environment lists in its observations, for a policy that draws at random."""
+
+    pattern: str
+    """Regular expression (MULTILINE) whose first group completes ``say``."""
+    say: str
+    """The action, with ``{}`` for the group, e.g. ``get {}``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeRules:
     """What the episode loop must know of an environment; made from its dialect."""
 
@@ -76,6 +86,12 @@ class EpisodeRules:
     """Regular expressions, searched from the start of an observation, by which the world says that it could not execute the action."""
     actions: Mapping[str, ActionRule]
     """By action format."""
+    verified: bool = False
+    """True when the dialect has a verify route: it then decides what an episode that is done counts as."""
+    random_always: tuple[str, ...] = ()
+    """Actions that a random policy may draw at any time."""
+    random_listed: tuple[ListedActions, ...] = ()
+    """Where a random policy finds further ones."""
 
 
 class EnvSession(Protocol):
@@ -96,6 +112,9 @@ class EnvSession(Protocol):
 
     async def oracle(self) -> tuple[str, ...]:
         """Actions that solve the task from its start, where the dialect has an oracle route; EnvFailure(SERVER_4XX) where it is off."""
+
+    async def verify(self) -> bool:
+        """Whether the session's state satisfies its task, where the dialect has a verify route."""
 
     async def close(self) -> None:
         """Release the session. Idempotent on our side; a server that refuses is logged, not raised."""

@@ -9,7 +9,7 @@ from typing import get_args, get_type_hints
 import orjson
 from pydantic import TypeAdapter, ValidationError
 
-from agentgym_cli.env.contract import ActionRule, EpisodeRules
+from agentgym_cli.env.contract import ActionRule, EpisodeRules, ListedActions
 from agentgym_cli.env.dialect_schema import DialectSpec
 from agentgym_cli.errors import RecipeError
 from agentgym_cli.recipe.wording import listed, nearest, shown
@@ -47,6 +47,9 @@ class Dialect:
                 name: ActionRule(pattern=action.pattern, remove=action.remove, on_many=action.on_many, on_none=action.on_none)
                 for name, action in spec.actions.items()
             },
+            verified=spec.routes.verify is not None,
+            random_always=spec.random.always,
+            random_listed=tuple(ListedActions(pattern=listed.pattern, say=listed.say) for listed in spec.random.listed),
         )
 
 

@@ -65,6 +65,12 @@ class Match:
             return False
         return self._value_holds(value)
 
+    def described(self) -> str:
+        """What is expected, for a message."""
+        test = {True: "null", False: "anything"}[self.is_null] if self.equals is None else repr(self.equals)
+        wanted = test if self.matches is None else f"a match of {self.matches!r}"
+        return f"HTTP {self.status or '2xx'}" if self.pointer is None else f"{wanted} at {self.pointer!r}"
+
     def _value_holds(self, value: Json) -> bool:
         if self.is_null:
             return value is None
@@ -229,6 +235,36 @@ class SuccessSpec:
     at_least: float
     """A success has at least this return."""
 
+    def met(self, rewards: list[float]) -> bool:
+        """True when the rewards of an episode, in order and at least one, add up to a success."""
+        return (sum(rewards) if self.reward_kind == "per_step" else rewards[-1]) >= self.at_least
+
+
+@section
+class ListedSpec:
+    """Actions that the environment lists in its observations."""
+
+    pattern: Regex
+    """Regular expression (MULTILINE) whose first group completes ``say``."""
+    say: Annotated[str, Field(pattern=r"\{\}", max_length=200)]
+    """The action, with ``{}`` for the group."""
+
+    @model_validator(mode="after")
+    def _pattern_captures(self) -> ListedSpec:
+        if re.compile(self.pattern).groups < 1:
+            raise ValueError(f"expected a pattern with a group, got {self.pattern!r}")
+        return self
+
+
+@section
+class RandomSpec:
+    """What a policy that draws at random may say."""
+
+    always: tuple[str, ...] = ()
+    """At any time."""
+    listed: tuple[ListedSpec, ...] = ()
+    """Where the observation lists it."""
+
 
 CheckName = Literal[
     "health",
@@ -245,6 +281,7 @@ CheckName = Literal[
     "reset_determinism_concurrent",
     "isolation",
     "done_latching",
+    "oracle",
     "content",
     "latency",
 ]
@@ -273,5 +310,23 @@ class DialectSpec:
     success: SuccessSpec
     invalid_action: tuple[Regex, ...] = ()
     """Searched from the start of an observation: the world could not execute the action."""
+    random: RandomSpec = Field(default_factory=RandomSpec)
+    """For the random policy; nothing by default, which that policy refuses."""
+    probe_actions: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Actions that are harmless at the start of any task; the probe compares sessions by them, so some should change the state."""
+    probe_sessions: Annotated[int, Field(ge=2, le=64)] = 16
+    """Sessions that the probe may hold at once."""
     deviations: dict[CheckName, Annotated[str, Field(min_length=1)]] = Field(default_factory=dict)
     """Checks that servers of this family are known not to meet, and what the client does about it."""
+
+    def says_invalid(self, observation: str) -> bool:
+        """True when the observation says that the world could not execute the action."""
+        return any(re.match(pattern, observation) for pattern in self.invalid_action)
+
+    @model_validator(mode="after")
+    def _deviations_declared(self) -> DialectSpec:
+        if not self.done_sticky and "done_latching" not in self.deviations:
+            raise ValueError("expected deviations.done_latching to say what the client does, since done_sticky is false")
+        if self.session.recycled and "create" not in self.deviations:
+            raise ValueError("expected deviations.create to say what the client does, since session.recycled is true")
+        return self

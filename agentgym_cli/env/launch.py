@@ -1,0 +1,131 @@
+"""Serves a shipped world from child processes for as long as somebody needs it. Knows no world by name."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Iterable, Sequence
+from concurrent.futures import Future
+from contextlib import asynccontextmanager
+from typing import IO
+
+from agentgym_cli.errors import EnvError
+
+START_SECONDS = 30.0
+GRACE_SECONDS = 5.0
+_TAIL_LINES = 12
+_LONGEST_LINE = 400
+
+
+@asynccontextmanager
+async def launch(
+    world: str, args: Sequence[str] = (), *, replicas: int = 1, oracle: bool = False, start_seconds: float = START_SECONDS
+) -> AsyncIterator[tuple[str, ...]]:
+    """Base URLs of ``replicas`` servers of a world on free loopback ports; they end with the block, and with this process.
+
+    Args:
+        args: further arguments of the server, e.g. ``--book laptop``.
+        oracle: serve the route that tells the actions which solve a task.
+        start_seconds: deadline for all of them to say where they listen.
+
+    Raises:
+        EnvError: a server ended, or said nothing in time; holds the last lines it wrote.
+    """
+    command = [sys.executable, "-m", "agentgym_envs", world, "--port", "0", "--exit-with-parent", *args, *(["--oracle"] if oracle else [])]
+    servers: list[_Server] = []
+    try:
+        servers.extend(_Server(command, world) for _ in range(replicas))
+        deadline = time.monotonic() + start_seconds
+        yield tuple([await server.url(deadline) for server in servers])
+    finally:
+        # Blocks the loop on purpose: a second cancellation must not leave a server behind.
+        _stop(servers)
+
+
+class _Server:
+    """One child process. Its output is always drained, so that it never waits for us."""
+
+    def __init__(self, command: Sequence[str], world: str) -> None:
+        self._world = world
+        self._announced: Future[str] = Future()
+        self._tail: deque[str] = deque(maxlen=_TAIL_LINES)
+        # A session of its own keeps a Ctrl-C in the terminal from reaching the server before its clients are done with it.
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, encoding="utf-8", errors="replace"
+        )
+        assert self.process.stdout is not None and self.process.stderr is not None
+        self._readers = [
+            threading.Thread(target=self._read_output, args=(self.process.stdout,), daemon=True),
+            threading.Thread(target=self._read_errors, args=(self.process.stderr,), daemon=True),
+        ]
+        for reader in self._readers:
+            reader.start()
+
+    async def url(self, deadline: float) -> str:
+        """Where it listens, once it has said so; ``deadline`` is on the monotonic clock."""
+        waiting = asyncio.shield(asyncio.wrap_future(self._announced))
+        try:
+            line = await asyncio.wait_for(waiting, max(0.0, deadline - time.monotonic()))
+        except TimeoutError as err:
+            raise self._failure("nothing in time") from err
+        try:
+            url = json.loads(line)["url"]
+        except (ValueError, TypeError, KeyError) as err:
+            ended = await asyncio.to_thread(self._ended)
+            raise self._failure(ended if line == "" else repr(line[:_LONGEST_LINE])) from err
+        return str(url)
+
+    def finished(self) -> None:
+        """Release what the ended process leaves. A pipe that a grandchild still holds is left to its reader."""
+        for reader in self._readers:
+            reader.join(GRACE_SECONDS)
+        if not any(reader.is_alive() for reader in self._readers):
+            for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+                assert pipe is not None
+                pipe.close()
+
+    def _ended(self) -> str:
+        self.process.wait(GRACE_SECONDS)
+        self._readers[1].join(GRACE_SECONDS)
+        return f"an end with status {self.process.returncode}"
+
+    def _failure(self, got: str) -> EnvError:
+        tail = "".join(f"\n  {line}" for line in self._tail)
+        message = f"server of world {self._world}: expected a line with its url, got {got}{tail}"
+        return EnvError(message, hint=f"start it by hand: agentgym serve {self._world}")
+
+    def _read_output(self, pipe: IO[str]) -> None:
+        self._announced.set_result(pipe.readline(_LONGEST_LINE))
+        _drain(pipe)
+
+    def _read_errors(self, pipe: IO[str]) -> None:
+        for line in _lines(pipe):
+            self._tail.append("".join(character if character.isprintable() else "?" for character in line.rstrip()))
+
+
+def _lines(pipe: IO[str]) -> Iterable[str]:
+    return iter(lambda: pipe.readline(_LONGEST_LINE), "")
+
+
+def _drain(pipe: IO[str]) -> None:
+    for _ in _lines(pipe):
+        pass
+
+
+def _stop(servers: Sequence[_Server]) -> None:
+    """Ask all to end, then end those that have not within the grace."""
+    for server in servers:
+        server.process.terminate()
+    deadline = time.monotonic() + GRACE_SECONDS
+    for server in servers:
+        try:
+            server.process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            server.process.kill()
+            server.process.wait()
+        server.finished()
