@@ -71,6 +71,7 @@ class _Play:
         self._turns: list[Turn] = []
         self._observation = ""
         self._trajectory: Trajectory | None = None
+        self._verified: bool | None = None
         self._replica = ""
         self._policy_acts = False
         """Whose call is in flight, for the blame."""
@@ -98,7 +99,7 @@ class _Play:
     def result(self, stop: _Stop, *, attempt: int, seed: int) -> AttemptResult:
         """The record of what happened."""
         total = return_of([turn.reward for turn in self._turns if turn.reward is not None], self._rules)
-        outcome, truncated = outcome_of(stop.reason, reward=total, rules=self._rules, verified=None)
+        outcome, truncated = outcome_of(stop.reason, reward=total, rules=self._rules, verified=self._verified)
         return AttemptResult(
             episode=self._episode,
             attempt=attempt,
@@ -119,6 +120,7 @@ class _Play:
             policy_seconds=self._deadlines.policy_seconds,
             env_seconds=self._deadlines.env_seconds,
             replica=self._replica,
+            verified=self._verified,
         )
 
     async def _with_session(self, seed: int) -> _Stop:
@@ -147,8 +149,14 @@ class _Play:
         self._check_content()
         for _ in range(self._episode.horizon):
             if await self._turn(session, player):
+                await self._verify(session)
                 return _Stop(StopReason.DONE)
         return _Stop(StopReason.HORIZON)
+
+    async def _verify(self, session: EnvSession) -> None:
+        if self._rules.verified:
+            async with self._deadlines.env_call():
+                self._verified = await session.verify()
 
     def _check_content(self) -> None:
         expected, got = self._episode.task.digest, observation_digest(self._observation)
@@ -212,7 +220,10 @@ class _Play:
 
 
 async def _to_the_end(closing: Coroutine[object, object, None], *, seconds: float | None, what: str) -> None:
-    """Await ``closing`` even when we are cancelled meanwhile, for at most ``seconds``; what goes wrong is logged, a cancellation raised after it."""
+    """Await ``closing`` even when we are cancelled meanwhile, for at most ``seconds``.
+
+    What goes wrong is logged, unless it says that the run is broken; a cancellation is raised afterwards.
+    """
 
     async def bounded() -> None:
         async with asyncio.timeout(seconds):
@@ -226,7 +237,7 @@ async def _to_the_end(closing: Coroutine[object, object, None], *, seconds: floa
         except asyncio.CancelledError as err:
             cancelled = err
     error = None if task.cancelled() else task.exception()
-    if isinstance(error, AssertionError):
+    if isinstance(error, AssertionError | AgentgymError) and not isinstance(error, EnvFailure):
         raise error
     if error is not None:
         _log.warning("%s: expected it to end quietly, got %s: %s", what, type(error).__name__, error)

@@ -132,3 +132,5 @@ class AttemptResult:
     policy_seconds: float
     env_seconds: float
     replica: str
+    verified: bool | None = None
+    """What the verifier said of the final state; None when none was asked and the outcome was read from the reward."""
