@@ -1,0 +1,233 @@
+"""The named questions that reports ask of a store. Returns rows; computes no rate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import TypeVar
+
+from agentgym_cli.errors import StoreError
+from agentgym_cli.store.db import Connection, rows_of
+from agentgym_cli.store.rows import (
+    AttemptsRow,
+    CheckpointRow,
+    CountsRow,
+    MetricRow,
+    MetricTotals,
+    PairRow,
+    ProbeRow,
+    RunRow,
+    SegmentRow,
+    StopRow,
+)
+
+R = TypeVar("R")
+P = TypeVar("P", CountsRow, StopRow, AttemptsRow, MetricRow, MetricTotals)
+
+_STEP = "case when phase in ('train', 'warm_start') then null else step end"
+_PHASES = ("warm_start", "eval_before", "train", "eval_after", "eval")
+
+_RUNS = """
+select
+    r.run, r.name, r.verb, r.profile, r.profile_reason, r.engine, r.digest, r.env, r.policy, r.seed, r.created, r.frozen, r.fingerprint,
+    count(s.segment) as segments, arg_max_null(s.status, s.segment) as status, arg_max_null(s.ended, s.segment) as ended
+from runs r left join segments s on s.run = r.run
+group by all
+order by r.created, r.run
+"""
+
+_SEGMENTS = """
+select
+    s.segment, s.resumed_from_step, s.started, s.ended, s.status,
+    coalesce(sum(g.records) filter (g.kind = 'attempts'), 0) as superseded_attempts,
+    coalesce(sum(g.records) filter (g.kind = 'outcomes'), 0) as superseded_outcomes,
+    coalesce(sum(g.records), 0) as superseded_records
+from segments s left join superseded g on g.run = s.run and g.segment = s.segment
+where s.run = ?
+group by s.segment, s.resumed_from_step, s.started, s.ended, s.status
+order by s.segment
+"""
+
+_COUNTS = f"""
+with episodes as (select *, {_STEP} as at_step from episodes_final where run = ?),
+per_task as (
+    select
+        phase, split, at_step, category, task, count(*) as n, count(*) filter (outcome = 'success') as x,
+        count(*) filter (outcome in ('success', 'failure')) as m, count(*) filter (outcome = 'infra_error') as f
+    from episodes group by all
+),
+clusters as (
+    select
+        phase, split, at_step, category, max(n) as most_samples, count(*) as tasks, count(*) filter (m > 0) as tasks_scored,
+        sum(x * x) as xx, sum(x * n) as xn, sum(n * n) as nn, sum(x * m) as xm, sum(m * m) as mm, sum(f * f) as ff, sum(f * n) as fn
+    from per_task group by all
+),
+counts as (
+    select
+        phase, split, at_step, category, count(*) as scheduled, count(*) filter (outcome = 'success') as success,
+        count(*) filter (outcome = 'failure') as failure, count(*) filter (outcome = 'infra_error') as infra_error,
+        count(*) filter (outcome = 'missing') as missing, count(*) filter (by_verifier) as by_verifier,
+        count(*) filter (outcome = 'infra_error' and action_induced) as action_induced, count(*) filter (truncated) as truncated,
+        count(*) filter (first_outcome = 'success') as first_success, count(*) filter (first_outcome = 'failure') as first_failure,
+        count(*) filter (first_outcome = 'infra_error') as first_infra_error, count(*) filter (first_outcome = 'missing') as first_missing,
+        count(*) filter (attempts > 1) as retried, coalesce(sum(turns_count), 0) as turns,
+        coalesce(sum(invalid_actions), 0) as invalid_actions, coalesce(sum(prompt_tokens), 0) as prompt_tokens,
+        coalesce(sum(action_tokens), 0) as action_tokens, coalesce(sum(seconds), 0) as seconds,
+        coalesce(sum(policy_seconds), 0) as policy_seconds, coalesce(sum(env_seconds), 0) as env_seconds
+    from episodes group by all
+)
+select
+    c.phase, c.split, c.at_step, c.category, c.scheduled, c.success, c.failure, c.infra_error, c.missing, c.by_verifier, c.action_induced,
+    c.truncated, c.first_success, c.first_failure, c.first_infra_error, c.first_missing, c.retried, c.turns, c.invalid_actions,
+    c.prompt_tokens, c.action_tokens, c.seconds, c.policy_seconds, c.env_seconds, k.most_samples, k.tasks, k.tasks_scored,
+    k.xx, k.xn, k.nn, k.xm, k.mm, k.ff, k.fn
+from counts c join clusters k
+on k.phase = c.phase and k.split = c.split and k.at_step is not distinct from c.at_step and k.category = c.category
+order by c.at_step nulls first, c.split, c.category
+"""
+
+_STOPS = f"""
+select
+    phase, split, {_STEP} as at_step, coalesce(stop, 'missing') as stop, cause, count(*) as episodes,
+    min(coalesce(left(detail, 400), '')) as example
+from episodes_final where run = ?
+group by all
+order by at_step nulls first, split, episodes desc, stop, cause
+"""
+
+_ATTEMPTS = f"""
+select
+    s.phase, s.split, {_STEP} as at_step, count(*) as attempts, count(*) filter (a.outcome = 'infra_error') as infra_error,
+    sum(a.turns_count) as turns, sum(a.action_tokens) as action_tokens, sum(a.seconds) as seconds
+from attempts_final a join scheduled_final s on s.run = a.run and s.episode = a.episode
+where a.run = ?
+group by all
+order by at_step nulls first, s.split
+"""
+
+_PAIRS = """
+with per_task as (
+    select split, phase, task, avg(case when outcome = 'success' then 1.0 else 0.0 end) as mean
+    from episodes_final where run = ? and phase in ('eval_before', 'eval_after') group by all
+)
+select b.split, count(*) as tasks, sum(a.mean - b.mean) as difference_sum, sum((a.mean - b.mean) * (a.mean - b.mean)) as difference_squared
+from per_task b join per_task a on a.split = b.split and a.task = b.task and a.phase = 'eval_after'
+where b.phase = 'eval_before'
+group by b.split
+order by b.split
+"""
+
+_CURVE = """
+select phase, step, name, value from metrics_final
+where run = ? and list_contains(?, name)
+order by phase, name, step
+"""
+
+_METRIC_TOTALS = """
+select
+    phase, name, count(value) as steps, sum(value order by step) as total, sum(value order by step) / count(value) as mean,
+    min(value) as least, max(value) as most, arg_min(value, step) as first, arg_max(value, step) as last
+from metrics_final where run = ?
+group by phase, name
+order by phase, name
+"""
+
+_PROBES = """
+select url, name, result, detail, seconds from probes
+where run = ? and segment = (select max(segment) from probes where run = ?)
+order by url, name
+"""
+
+_CHECKPOINTS = "select step, path, digest from checkpoints_final where run = ? order by step"
+
+_UNSCHEDULED = "select kind || ' of ' || episode from unscheduled where run = ? order by all limit 3"
+
+
+def _fetch(connection: Connection, row: type[R], sql: str, parameters: Sequence[object] = ()) -> list[R]:
+    names = [field.name for field in fields(row)]  # type: ignore[arg-type]
+    return [row(**dict(zip(names, values, strict=True))) for values in rows_of(connection, sql, parameters)]
+
+
+def _by_phase(rows: list[P]) -> list[P]:
+    """In the order in which phases happen; within a phase as the query ordered them."""
+    return sorted(rows, key=lambda row: (_PHASES.index(row.phase) if row.phase in _PHASES else len(_PHASES), row.phase))
+
+
+def list_runs(connection: Connection) -> list[RunRow]:
+    """All runs of the store, oldest first."""
+    return _fetch(connection, RunRow, _RUNS)
+
+
+def find_run(connection: Connection, text: str) -> RunRow:
+    """The run that a person means by its name, a unique beginning of it, its folder, or the name of a recipe that has one run.
+
+    Raises:
+        StoreError: none or several are meant; the candidates are named.
+    """
+    runs = list_runs(connection)
+    for wanted in (text, Path(text).name):
+        exact = [row for row in runs if row.run == wanted]
+        if exact:
+            return exact[0]
+    close = [row for row in runs if row.run.startswith(Path(text).name)] or [row for row in runs if row.name == text]
+    if len(close) == 1:
+        return close[0]
+    known = ", ".join(row.run for row in (close or runs)[-8:])
+    if close:
+        raise StoreError(f"run {text!r}: expected one, got {len(close)}: {known}", hint="name one of them")
+    raise StoreError(
+        f"run {text!r}: there is none in this store; it has {known or 'no runs'}", hint="agentgym store rebuild loads what journals have"
+    )
+
+
+def segments(connection: Connection, run: str) -> list[SegmentRow]:
+    """Segments of a run in order."""
+    return _fetch(connection, SegmentRow, _SEGMENTS, [run])
+
+
+def counts(connection: Connection, run: str) -> list[CountsRow]:
+    """Outcomes by phase, split and category, in the order of phases.
+
+    Raises:
+        StoreError: an attempt or outcome counts although its episode is not scheduled (any more): the schedule would not be the denominator.
+    """
+    strays = rows_of(connection, _UNSCHEDULED, [run])
+    if strays:
+        raise StoreError(f"run {run!r}: expected every record to be scheduled, got {', '.join(str(stray[0]) for stray in strays)}")
+    return _by_phase(_fetch(connection, CountsRow, _COUNTS, [run]))
+
+
+def stops(connection: Connection, run: str) -> list[StopRow]:
+    """Stop reasons and infra causes by phase and split; ``missing`` where no attempt counts."""
+    return _by_phase(_fetch(connection, StopRow, _STOPS, [run]))
+
+
+def attempts(connection: Connection, run: str) -> list[AttemptsRow]:
+    """All attempts that are not superseded, by phase and split."""
+    return _by_phase(_fetch(connection, AttemptsRow, _ATTEMPTS, [run]))
+
+
+def pairs(connection: Connection, run: str) -> list[PairRow]:
+    """Differences by task between the evaluations after and before training, by split."""
+    return _fetch(connection, PairRow, _PAIRS, [run])
+
+
+def curve(connection: Connection, run: str, names: Sequence[str]) -> list[MetricRow]:
+    """Metrics of the given names by phase, name and step."""
+    return _by_phase(_fetch(connection, MetricRow, _CURVE, [run, list(names)]))
+
+
+def metric_totals(connection: Connection, run: str) -> list[MetricTotals]:
+    """Every metric of a run, summed up over its steps."""
+    return _by_phase(_fetch(connection, MetricTotals, _METRIC_TOTALS, [run]))
+
+
+def probes(connection: Connection, run: str) -> list[ProbeRow]:
+    """Checks of the latest segment that probed."""
+    return _fetch(connection, ProbeRow, _PROBES, [run, run])
+
+
+def checkpoints(connection: Connection, run: str) -> list[CheckpointRow]:
+    """Checkpoints that count, by step."""
+    return _fetch(connection, CheckpointRow, _CHECKPOINTS, [run])
