@@ -1,0 +1,86 @@
+"""Reads a frozen run back, from a file or from a store's column, and refuses one that was edited or that another version wrote."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from agentgym_cli.errors import RecipeError
+from agentgym_cli.recipe.canonical import canonical_json
+from agentgym_cli.recipe.freeze import SCHEMA, Frozen
+from agentgym_cli.recipe.schema.base import section
+from agentgym_cli.recipe.schema.run import Run
+from agentgym_cli.recipe.wording import listed, shown
+from agentgym_cli.recipe.yaml import read_text
+
+_MAX_BYTES = 64 << 20
+
+
+@section
+class _Document:
+    schema: int
+    digest: str
+    items: dict[str, str]
+    config: Run
+    parts: dict[str, dict[str, str]]
+    recipe: str
+    folders: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+@cache
+def _adapter() -> TypeAdapter[_Document]:
+    return TypeAdapter(_Document)
+
+
+def read_frozen(path: Path) -> Frozen:
+    """Read what ``Frozen.write`` wrote.
+
+    Raises:
+        RecipeError: not such a file, an unknown schema version, or content that its digest does not match.
+    """
+    return parse_frozen(read_text(path, _MAX_BYTES), where=str(path))
+
+
+def parse_frozen(text: str, *, where: str) -> Frozen:
+    """Read ``Frozen.to_json`` back; errors start with ``where``. Raises RecipeError as ``read_frozen`` does."""
+    try:
+        data = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse)
+    except (ValueError, RecursionError) as err:
+        raise RecipeError(f"{where}: expected a frozen run, got: {err}", hint="agentgym freeze RECIPE -o FILE writes one") from err
+    if not isinstance(data, dict) or data.get("schema") != SCHEMA or data.get("schema") is True:
+        got = shown(data.get("schema")) if isinstance(data, dict) and "schema" in data else "none"
+        raise RecipeError(f"{where}: schema: expected version {SCHEMA} of a frozen run, got {got}", hint="freeze the recipe again")
+    try:
+        document = _adapter().validate_json(canonical_json(data))
+    except ValidationError as err:
+        first = err.errors(include_url=False, include_context=False)[0]
+        key = ".".join(map(str, first["loc"]))
+        raise RecipeError(f"{where}: {key}: expected another value ({first['msg']}), got {shown(first['input'])}") from err
+    frozen = Frozen(run=document.config, parts=document.parts, recipe=document.recipe, folders=document.folders, warnings=document.warnings)
+    _refuse_edited(document, frozen, where)
+    return frozen
+
+
+def _refuse_edited(document: _Document, frozen: Frozen, where: str) -> None:
+    items = frozen.items
+    wrong = sorted(item for item in items.keys() | document.items.keys() if items.get(item) != document.items.get(item))
+    if wrong or document.digest != frozen.digest:
+        raise RecipeError(
+            f"{where}: expected content that matches its digest, got another {', '.join(wrong) or 'digest'}", hint="freeze the recipe again"
+        )
+
+
+def _unique(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise ValueError("a key that is there twice")
+    return made
+
+
+def _refuse(word: str) -> object:
+    raise ValueError(f"the number {word}")
