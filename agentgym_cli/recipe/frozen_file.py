@@ -70,9 +70,8 @@ def _refuse_edited(document: _Document, frozen: Frozen, where: str) -> None:
     items = frozen.items
     wrong = sorted(item for item in items.keys() | document.items.keys() if items.get(item) != document.items.get(item))
     if wrong or document.digest != frozen.digest:
-        raise RecipeError(
-            f"{where}: expected content that matches its digest, got another {', '.join(wrong) or 'digest'}", hint="freeze the recipe again"
-        )
+        got = listed(wrong) or "digest"
+        raise RecipeError(f"{where}: expected content that matches its digest, got another {got}", hint="freeze the recipe again")
 
 
 def _unique(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
