@@ -1,7 +1,7 @@
-"""Writes the generated blocks of the pages in this folder: help texts and the table of exit codes.
+"""Writes the generated blocks of the pages in this folder: help texts, the exit codes, the checks of a probe.
 
 ``python docs/generate.py`` brings every page up to date; a test fails while one is not. A block stands between
-``<!-- agentgym VERB --help -->`` or ``<!-- exit codes -->`` and ``<!-- end -->``.
+``<!-- agentgym VERB --help -->``, ``<!-- exit codes -->`` or ``<!-- checks -->`` and ``<!-- end -->``.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ import sys
 from pathlib import Path
 
 from agentgym_cli import errors
+from agentgym_cli.env.checks import CHECKS
 from agentgym_cli.errors import AgentgymError, ExitCode
 
 PAGES = Path(__file__).parent
-BLOCK = re.compile(r"(?P<open><!-- (?P<what>agentgym [a-z -]*--help|exit codes) -->\n)(?P<body>.*?)(?P<close><!-- end -->)", re.DOTALL)
+BLOCK = re.compile(r"(?P<open><!-- (?P<what>agentgym [a-z -]*--help|exit codes|checks) -->\n)(?P<body>.*?)(?P<close><!-- end -->)", re.DOTALL)
 NOT_A_FAILURE = {
     ExitCode.OK: "The command did what it was asked to do.",
     ExitCode.UNEXPECTED: "A fault of agentgym; standard error has the traceback.",
@@ -32,6 +33,8 @@ def body(what: str) -> str:
     """The lines of one block."""
     if what == "exit codes":
         return exit_codes()
+    if what == "checks":
+        return checks()
     return f"```text\n{help_text(what.split()[1:])}\n```\n"
 
 
@@ -58,6 +61,14 @@ def exit_codes() -> str:
         meaning = NOT_A_FAILURE.get(code) or " ".join((failures[code].__doc__ or "").split())
         kind = "" if code in NOT_A_FAILURE else f"`{failures[code].__name__}`"
         lines.append(f"| {code.value} | {code.name.lower()} | {meaning} | {kind} |")
+    return "\n".join(lines) + "\n"
+
+
+def checks() -> str:
+    """A table of the probe's checks in their order: name, what it finds out, the check it needs."""
+    lines = ["| check | what must hold | after |", "|---|---|---|"]
+    for name, (check, needs) in CHECKS.items():
+        lines.append(f"| {name} | {' '.join((check.__doc__ or '').split())} | {needs or ''} |")
     return "\n".join(lines) + "\n"
 
 
