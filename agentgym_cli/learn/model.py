@@ -1,0 +1,65 @@
+"""The trained model: a Qwen2 network from a folder, made from a seed or read from safetensors. Knows no loss and no episode."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file
+from transformers import Qwen2Config, Qwen2ForCausalLM
+
+from agentgym_cli.errors import PolicyError
+
+WEIGHTS = "model.safetensors"
+
+
+def build_model(folder: Path, *, seed: int | None, vocabulary: int, context: int) -> Qwen2ForCausalLM:
+    """A float32 model of ``folder``/config.json.
+
+    Args:
+        seed: makes the weights; None reads ``folder``/model.safetensors.
+        vocabulary: number of token ids of the tokenizer, which the model must cover.
+        context: tokens of context that episodes may use, which the model must allow.
+
+    Raises PolicyError when the folder, the tokenizer and the budgets do not fit each other.
+    """
+    config = _config(folder)
+    if not vocabulary <= config.vocab_size:
+        raise PolicyError(f"{folder}/config.json vocab_size: expected at least the tokenizer's {vocabulary}, got {config.vocab_size}")
+    if not context <= config.max_position_embeddings:
+        raise PolicyError(
+            f"{folder}/config.json max_position_embeddings: expected at least the {context} tokens of budgets.context_tokens, "
+            f"got {config.max_position_embeddings}"
+        )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0 if seed is None else seed)
+        model: Qwen2ForCausalLM = Qwen2ForCausalLM(config)
+    model.to(torch.float32).eval()  # type: ignore[no-untyped-call]
+    if seed is None:
+        load_weights(model, folder / WEIGHTS)
+    return model
+
+
+def load_weights(model: Qwen2ForCausalLM, path: Path) -> None:
+    """Read safetensors into ``model``; a tied head may be left out. Raises PolicyError on a file that is not of this model."""
+    try:
+        tensors = load_file(path)
+    except (OSError, ValueError) as err:
+        raise PolicyError(f"{path}: expected weights as safetensors, got {type(err).__name__}: {str(err)[:200]}") from err
+    missing, unexpected = model.load_state_dict(tensors, strict=False)
+    tied = {"lm_head.weight"} if model.config.tie_word_embeddings else set()
+    if unexpected or set(missing) - tied:
+        raise PolicyError(f"{path}: expected the tensors of config.json, got missing {sorted(set(missing) - tied)[:3]}, unknown {unexpected[:3]}")
+
+
+def _config(folder: Path) -> Qwen2Config:
+    path = folder / "config.json"
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as err:
+        raise PolicyError(f"{path}: expected a model configuration, got {type(err).__name__}: {err}") from err
+    if not isinstance(raw, dict) or raw.get("model_type") != "qwen2":
+        raise PolicyError(f"{path} model_type: expected 'qwen2', got {raw.get('model_type') if isinstance(raw, dict) else raw!r}")
+    config: Qwen2Config = Qwen2Config.from_dict(raw)
+    return config

@@ -1,0 +1,84 @@
+"""One optimizer update: scores of action tokens, gradients in pieces, clipping, and the check that numbers are numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from transformers import Qwen2ForCausalLM
+
+from agentgym_cli.errors import TrainerError
+from agentgym_cli.learn.batch import Batch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionScores:
+    """What a model says of a batch's action tokens; shapes (B, T), float32, nats, 0 where ``action_mask`` is False."""
+
+    logp: Tensor
+    entropy: Tensor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    """What one optimizer update did."""
+
+    loss: float
+    gradient_norm: float
+    """Before clipping."""
+
+
+def make_optimizer(model: Qwen2ForCausalLM, *, weight_decay: float) -> torch.optim.AdamW:
+    """AdamW over all parameters; the learning rate is given at each update."""
+    return torch.optim.AdamW(model.parameters(), lr=0.0, betas=(0.9, 0.99), weight_decay=weight_decay, fused=True)
+
+
+def action_scores(model: Qwen2ForCausalLM, batch: Batch, *, temperature: float) -> ActionScores:
+    """Log-probability and entropy of each action token under the distribution it is sampled from, temperature applied.
+
+    Causal attention and padding on the right: no token sees padding.
+    """
+    hidden = model.model(input_ids=batch.token_ids, use_cache=False).last_hidden_state
+    predicted = batch.action_mask[:, 1:]
+    logits = F.linear(hidden[:, :-1][predicted], model.lm_head.weight) / temperature
+    each = torch.log_softmax(logits, dim=-1)
+    taken = each.gather(-1, batch.token_ids[:, 1:][predicted][:, None])[:, 0]
+    blank = torch.zeros(batch.token_ids.shape)
+    return ActionScores(
+        logp=blank.masked_scatter(batch.action_mask, taken),
+        entropy=blank.masked_scatter(batch.action_mask, -(each.exp() * each).sum(-1)),
+    )
+
+
+def update(
+    model: Qwen2ForCausalLM,
+    optimizer: torch.optim.Optimizer,
+    batches: Sequence[Batch],
+    loss_of: Callable[[Batch], Tensor],
+    *,
+    learning_rate: float,
+    max_gradient_norm: float,
+    where: str,
+) -> Update:
+    """Add up the gradients of ``loss_of`` over ``batches`` and make one update.
+
+    Raises TrainerError naming ``where`` when the loss or a gradient is not finite; the weights are then as before.
+    """
+    optimizer.zero_grad(set_to_none=True)
+    total = 0.0
+    for batch in batches:
+        loss = loss_of(batch)
+        loss.backward()  # type: ignore[no-untyped-call]
+        total += loss.item()
+    norm = float(torch.nn.utils.clip_grad_norm_(model.parameters(), max_gradient_norm))
+    if not (math.isfinite(total) and math.isfinite(norm)):
+        optimizer.zero_grad(set_to_none=True)
+        raise TrainerError(f"{where}: expected a finite loss and gradient, got loss {total} and gradient norm {norm}", hint="lower the learning rate")
+    for group in optimizer.param_groups:
+        group["lr"] = learning_rate
+    optimizer.step()
+    return Update(loss=total, gradient_norm=norm)
