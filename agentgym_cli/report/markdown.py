@@ -1,0 +1,124 @@
+"""A report as Markdown, for a pull request or a page. Computes nothing; foreign text is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from agentgym_cli.report import phrases
+from agentgym_cli.report.accounting import Accounting, Change, Rate
+from agentgym_cli.report.curves import draw_curves
+from agentgym_cli.report.model import Comparison, Part, Report
+from agentgym_cli.report.text import for_markdown
+
+_PLOT_WIDTH = 90
+
+
+def render(report: Report) -> str:
+    """The whole report."""
+    blocks = [_header(report)]
+    blocks += [_comparison(item) for item in report.comparisons]
+    blocks += [_part(part) for part in report.parts]
+    blocks += [_learning(report), _segments(report), _probes(report), _checkpoints(report)]
+    blocks.append("## How to reproduce\n\n" + "\n".join(f"- {for_markdown(line, 400)}" for line in report.reproduce))
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def _table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [f"| {' | '.join(names)} |", f"|{'---|' * len(names)}"]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def _facts(pairs: Iterable[tuple[str, str]]) -> str:
+    return _table(["", ""], [(for_markdown(name), for_markdown(value, 400)) for name, value in pairs])
+
+
+def _header(report: Report) -> str:
+    header = report.header
+    label = f" ({header.label})" if header.label else ""
+    facts = [
+        ("run", header.run),
+        ("status", header.status),
+        ("time", phrases.time_span(header.created, header.ended)),
+        ("verb", header.verb),
+        ("profile", f"{header.profile} ({header.profile_reason})"),
+        ("engine", header.engine),
+        ("policy", header.policy),
+        ("seed", str(header.seed)),
+        ("environment", header.env),
+        ("outcome from", header.outcome_from),
+        ("promise", f"{header.promise}: {header.promise_note}"),
+        ("digest", header.digest),
+        ("stack, lock", f"{header.stack or phrases.NO_DATA}, {header.lock or phrases.NO_DATA}"),
+    ]
+    return f"# {for_markdown(header.recipe)}{label}\n\n{_facts(facts)}"
+
+
+def _rate(rate: Rate) -> str:
+    return f"{phrases.percent(rate.value)} ({phrases.of(rate)}; 95% {phrases.interval(rate)})"
+
+
+def _success(name: str, accounting: Accounting) -> list[str]:
+    rates = [_rate(rate) for rate in (accounting.end_to_end, accounting.conditional, accounting.infra_share)]
+    return [for_markdown(name) or "(none)", f"{accounting.scheduled:,}", *rates, phrases.extremes(accounting), f"{accounting.missing:,}"]
+
+
+_SUCCESS = ["", "scheduled", "end to end", "conditional", "infra", "worst to best case", "missing"]
+
+
+def _comparison(item: Comparison) -> str:
+    def row(name: str, before: Rate, after: Rate, changed: Change) -> list[str]:
+        return [name, _rate(before), _rate(after), "; 95% ".join(phrases.points(changed)), phrases.overlap(changed)]
+
+    nothing = ["", ""]
+    rows = [
+        row("end to end", item.before.end_to_end, item.after.end_to_end, item.end_to_end),
+        row("conditional", item.before.conditional, item.after.conditional, item.conditional),
+        ["infra", _rate(item.before.infra_share), _rate(item.after.infra_share), *nothing],
+        ["worst to best case", phrases.extremes(item.before), phrases.extremes(item.after), *nothing],
+    ]
+    table = _table(["", "before", "after", "points", "intervals"], rows)
+    return f"## Before and after training: {for_markdown(item.split)}\n\n{table}"
+
+
+def _part(part: Part) -> str:
+    weights = "" if part.step is None else f", weights of step {part.step}"
+    title = f"## {for_markdown(part.phase)} / {for_markdown(part.split)}{weights}"
+    categories = part.categories if len(part.categories) > 1 else ()
+    table = _table(_SUCCESS, [_success("all", part.accounting), *(_success(item.name, item.accounting) for item in categories)])
+    return f"{title}\n\n{table}\n\n{_facts(phrases.details(part))}\n\nRows: `{part.rows.replace('`', '')}`"
+
+
+def _learning(report: Report) -> str:
+    learning = report.learning
+    if not learning.metrics:
+        return ""
+    drawn = [
+        f"{for_markdown(title)}\n\n```text\n" + "\n".join(lines) + "\n```"
+        for title, lines in draw_curves(learning, width=_PLOT_WIDTH, ascii_only=False)
+    ]
+    groups = [_facts([("groups", phrases.groups(learning.groups))])] if learning.groups else []
+    rows = [
+        [for_markdown(metric.phase), for_markdown(metric.name), f"{metric.steps:,}"]
+        + [phrases.number(value) for value in (metric.first, metric.last, metric.mean, metric.least, metric.most)]
+        for metric in learning.metrics
+    ]
+    table = _table(["phase", "metric", "steps", "first", "last", "mean", "least", "most"], rows)
+    return "\n\n".join(["## Learning", *drawn, *groups, table])
+
+
+def _segments(report: Report) -> str:
+    return "## Segments\n\n" + "\n".join(f"- {for_markdown(phrases.segment(segment), 400)}" for segment in report.segments)
+
+
+def _probes(report: Report) -> str:
+    if not report.probes:
+        return ""
+    rows = [[for_markdown(cell) for cell in (probe.result, probe.name, probe.url, probe.detail)] for probe in report.probes]
+    return f"## Probes\n\n{phrases.probes(report.probes)}\n\n" + _table(["result", "check", "server", "detail"], rows)
+
+
+def _checkpoints(report: Report) -> str:
+    if not report.checkpoints:
+        return ""
+    rows = [[f"{item.step:,}", for_markdown(item.path), for_markdown(item.digest)] for item in report.checkpoints]
+    return "## Checkpoints\n\n" + _table(["step", "folder", "SHA-256 of the weights"], rows)

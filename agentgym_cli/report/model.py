@@ -1,0 +1,210 @@
+"""A report as plain values: what every form of it shows. Knows no database, no terminal and no Markdown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agentgym_cli.report.accounting import Accounting, Change, FirstAttempts, Rate
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """Which run this is, and what may be expected of it."""
+
+    run: str
+    recipe: str
+    verb: str
+    profile: str
+    profile_reason: str
+    label: str | None
+    """``laptop result`` where the profile is laptop: not the recipe's experiment."""
+    engine: str
+    env: str
+    policy: str
+    seed: int
+    digest: str
+    stack: str | None
+    lock: str | None
+    created: str
+    ended: str | None
+    status: str
+    """``finished``, ``interrupted``, ``failed``, or ``in progress`` (also after a kill)."""
+    outcome_from: str
+    """``reward``, ``verifier``, ``reward and verifier`` or ``n/a``."""
+    promise: str
+    """``equal bits`` or ``equal schedules``."""
+    promise_note: str
+    retry_attempts: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Category:
+    """One category of tasks of a part."""
+
+    name: str
+    accounting: Accounting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """Why episodes stopped."""
+
+    reason: str
+    cause: str | None
+    episodes: int
+    example: str
+    """A failure's message; foreign text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """What all attempts of a part took, retried ones included."""
+
+    attempts: int
+    infra_errors: int
+    turns: int
+    action_tokens: int
+    seconds: float
+    """Sum over attempts, which run side by side."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One split of one phase."""
+
+    phase: str
+    split: str
+    step: int | None
+    """Step of the weights; None in training."""
+    accounting: Accounting
+    categories: tuple[Category, ...]
+    tasks: int
+    left_out: int | None
+    """Tasks of the split that were not scheduled, by choice (``evaluation.limit``); None where that is unknown."""
+    outcome_from: str
+    stops: tuple[Stop, ...]
+    action_induced: Rate
+    """Of infra errors: those that came back on the same action."""
+    truncated: Rate
+    """Of scheduled."""
+    invalid_actions: Rate
+    """Of turns."""
+    first_attempts: FirstAttempts
+    spent: Spent
+    rows: str
+    """SQL that lists the episodes counted here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """One split before and after training."""
+
+    split: str
+    before: Accounting
+    after: Accounting
+    end_to_end: Change
+    conditional: Change
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """One metric by step."""
+
+    phase: str
+    name: str
+    points: tuple[tuple[int, float | None], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """A span of steps with one horizon."""
+
+    horizon: int
+    first_step: int
+    last_step: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Groups:
+    """What became of the groups of all steps."""
+
+    planned: int
+    dropped: Rate
+    """Of planned."""
+    zero_variance: Rate
+    """Of planned."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """One metric over the steps of a phase."""
+
+    phase: str
+    name: str
+    steps: int
+    mean: float | None
+    least: float | None
+    most: float | None
+    first: float | None
+    last: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learning:
+    """What training left in the metrics."""
+
+    curves: tuple[Curve, ...]
+    stages: tuple[Stage, ...]
+    groups: Groups | None
+    metrics: tuple[Metric, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """What a run did between two (re)starts."""
+
+    segment: int
+    resumed_from_step: int | None
+    started: str
+    ended: str | None
+    status: str
+    superseded_attempts: int
+    superseded_outcomes: int
+    superseded_records: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """One check of one server; all of it is shown only when it did not pass."""
+
+    url: str
+    name: str
+    result: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """One checkpoint that counts."""
+
+    step: int
+    path: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """Everything."""
+
+    header: Header
+    comparisons: tuple[Comparison, ...]
+    parts: tuple[Part, ...]
+    learning: Learning
+    segments: tuple[Segment, ...]
+    probes: tuple[Probe, ...]
+    checkpoints: tuple[Checkpoint, ...]
+    reproduce: tuple[str, ...]
+    """Commands and where to look."""
+    schema: int = SCHEMA

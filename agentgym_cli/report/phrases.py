@@ -1,0 +1,133 @@
+"""How numbers are spelled, the same in every form of a report."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from agentgym_cli.report.accounting import Accounting, Change, FirstAttempts, Rate
+from agentgym_cli.report.model import Groups, Part, Probe, Segment, Spent, Stop
+
+NO_DATA = "n/a"
+
+
+def percent(value: float | None) -> str:
+    """``60.0%``, or ``n/a``."""
+    return NO_DATA if value is None else f"{100 * value:.1f}%"
+
+
+def of(rate: Rate) -> str:
+    """``60 of 100``."""
+    return f"{rate.count:,} of {rate.denominator:,}"
+
+
+def interval(rate: Rate) -> str:
+    """``50.2 to 69.1%``, or ``n/a``."""
+    if rate.low is None or rate.high is None:
+        return NO_DATA
+    return f"{100 * rate.low:.1f} to {100 * rate.high:.1f}%"
+
+
+def extremes(accounting: Accounting) -> str:
+    """``60.0% to 70.0%``, or ``n/a``."""
+    worst, best = percent(accounting.worst_case.value), percent(accounting.best_case.value)
+    return worst if worst == NO_DATA else f"{worst} to {best}"
+
+
+def points(change: Change) -> tuple[str, str]:
+    """``+12.3`` and its 95% interval ``+4.0 to +20.1``, both ``n/a`` without data."""
+    if change.points is None:
+        return NO_DATA, NO_DATA
+    if change.low is None or change.high is None:
+        return f"{change.points:+.1f}", NO_DATA
+    return f"{change.points:+.1f}", f"{change.low:+.1f} to {change.high:+.1f}"
+
+
+def overlap(change: Change) -> str:
+    """Whether the two rates' own intervals ``overlap`` or stand ``apart``."""
+    return {None: NO_DATA, True: "overlap", False: "apart"}[change.intervals_overlap]
+
+
+def number(value: float | None) -> str:
+    """Up to four significant digits, thousands with commas, or ``n/a``."""
+    if value is None:
+        return NO_DATA
+    if float(value).is_integer() and abs(value) < 1e15:
+        return f"{int(value):,}"
+    return f"{value:,.1f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def duration(seconds: float) -> str:
+    """``45.2 s``, ``12 min 3 s`` or ``3 h 12 min``."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def time_span(begun: str, ended: str | None) -> str:
+    """Two moments, UTC with a Z."""
+    return f"{begun.replace('+00:00', 'Z')} to {(ended or 'now').replace('+00:00', 'Z')}"
+
+
+def stop(item: Stop) -> str:
+    """``env_error (server_5xx) 10``."""
+    return f"{item.reason} ({item.cause}) {item.episodes:,}" if item.cause else f"{item.reason} {item.episodes:,}"
+
+
+def without_retries(first: FirstAttempts) -> str:
+    """What the first attempts alone would have given, with both denominators."""
+    if first.retried == 0:
+        return "the same, no episode was tried again"
+    accounting = first.accounting
+    return (
+        f"{percent(accounting.end_to_end.value)} end to end, {percent(accounting.conditional.value)} conditional, "
+        f"{percent(accounting.infra_share.value)} infra, {extremes(accounting)} worst to best; {first.retried:,} episodes were tried again"
+    )
+
+
+def spent(item: Spent) -> str:
+    """Attempts, turns, tokens and time."""
+    return f"{item.attempts:,} attempts, {item.turns:,} turns, {item.action_tokens:,} action tokens, {duration(item.seconds)} summed over attempts"
+
+
+def groups(item: Groups) -> str:
+    """``1,800 planned, 1.0% dropped (18 of 1,800), 25.0% without variance (450 of 1,800)``."""
+    return (
+        f"{item.planned:,} planned, {percent(item.dropped.value)} dropped ({of(item.dropped)}), "
+        f"{percent(item.zero_variance.value)} without variance ({of(item.zero_variance)})"
+    )
+
+
+def segment(item: Segment) -> str:
+    """One line about a segment."""
+    resumed = "" if item.resumed_from_step is None else f", resumed from step {item.resumed_from_step}"
+    gone = f"; superseded and not counted: {item.superseded_attempts:,} attempts, {item.superseded_outcomes:,} outcomes" + (
+        f", {item.superseded_records:,} records in all" if item.superseded_records else ""
+    )
+    return f"{item.segment}: {item.status}{resumed}, begun {item.started.replace('+00:00', 'Z')}" + (gone if item.superseded_records else "")
+
+
+def probes(items: Sequence[Probe]) -> str:
+    """``28 pass, 2 n/a, 1 known deviation``."""
+    counted = Counter(item.result for item in items)
+    return ", ".join(f"{counted[result]:,} {result}" for result in ("pass", "fail", "n/a", "known deviation") if counted[result])
+
+
+def details(part: Part) -> list[tuple[str, str]]:
+    """What else there is to say about a part, as (name, value); examples are foreign text."""
+    found = [("stopped by", ", ".join(stop(item) for item in part.stops) or NO_DATA)]
+    found += [(f"{item.cause}, e.g.", item.example) for item in part.stops if item.cause and item.example]
+    if part.accounting.infra_error:
+        found.append(("action induced", f"{of(part.action_induced)} infra errors came back on the same action"))
+    found += [
+        ("truncated", f"{percent(part.truncated.value)} ({of(part.truncated)} episodes)"),
+        ("invalid actions", f"{percent(part.invalid_actions.value)} ({of(part.invalid_actions)} turns)"),
+        ("without retries", without_retries(part.first_attempts)),
+        ("tasks", f"{part.tasks:,}" + (f", {part.left_out:,} more left out by evaluation.limit" if part.left_out else "")),
+        ("outcome from", part.outcome_from),
+        ("spent", spent(part.spent)),
+    ]
+    return found

@@ -1,0 +1,163 @@
+"""A report on a terminal, 80 columns wide and as readable through a pipe. Computes nothing; foreign text is stripped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from agentgym_cli.report import phrases
+from agentgym_cli.report.accounting import Change, Rate
+from agentgym_cli.report.curves import draw_curves
+from agentgym_cli.report.model import Comparison, Header, Part, Report
+from agentgym_cli.report.text import for_terminal
+
+_WIDTH = 100
+"""Lines longer than this are hard to read, whatever the terminal's width."""
+
+
+class _Page:
+    """Prints lines of cleaned text; nothing is ever read as markup."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.ascii_only = not console.encoding.startswith("utf")
+        self.width = min(console.width, _WIDTH)
+
+    def clean(self, text: str) -> str:
+        return for_terminal(text, ascii_only=self.ascii_only)
+
+    def line(self, text: str = "", style: str = "") -> None:
+        self.console.print(Text(text, style=style), width=self.width, soft_wrap=False)
+
+    def heading(self, text: str) -> None:
+        self.line()
+        self.line(self.clean(text), "bold")
+
+    def facts(self, pairs: Iterable[tuple[str, str]]) -> None:
+        """Two columns, the second wrapped under itself."""
+        grid = Table.grid(padding=(0, 2, 0, 0))
+        grid.add_column(style="dim", no_wrap=True)
+        grid.add_column(overflow="fold")
+        for name, value in pairs:
+            grid.add_row(Text(self.clean(name)), Text(self.clean(value)))
+        self._indented(grid)
+
+    def table(self, names: list[str], rows: Iterable[list[str]]) -> None:
+        table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
+        for number, name in enumerate(names):
+            table.add_column(Text(name), header_style="dim", overflow="fold", justify="left" if number == 0 else "right")
+        for row in rows:
+            table.add_row(*(Text("\n".join(map(self.clean, cell.split("\n")))) for cell in row))
+        self._indented(table)
+
+    def _indented(self, table: Table) -> None:
+        self.console.print(Padding(table, (0, 0, 0, 2)), width=self.width)
+
+
+def print_report(report: Report, console: Console) -> None:
+    """Print the whole report."""
+    page = _Page(console)
+    _header(page, report.header)
+    for comparison in report.comparisons:
+        _comparison(page, comparison)
+    for part in report.parts:
+        _part(page, part)
+    _learning(page, report)
+    _segments(page, report)
+    _probes(page, report)
+    page.heading("How to reproduce")
+    for line in report.reproduce:
+        page.line(f"  {page.clean(line)}")
+
+
+def _header(page: _Page, header: Header) -> None:
+    label = f"  [{header.label.upper()}]" if header.label else ""
+    page.line(page.clean(f"{header.recipe}, {header.verb} run {header.run}{label}"), "bold")
+    facts = [
+        ("status", f"{header.status}; {phrases.time_span(header.created, header.ended)}"),
+        ("profile", f"{header.profile} ({header.profile_reason})"),
+        ("engine", f"{header.engine}, policy {header.policy}, seed {header.seed}"),
+        ("environment", f"{header.env}, outcome from {header.outcome_from}"),
+        ("promise", f"{header.promise}: {header.promise_note}"),
+        ("digest", header.digest),
+    ]
+    if header.stack:
+        facts += [("stack", header.stack), ("lock", header.lock or phrases.NO_DATA)]
+    page.facts(facts)
+
+
+def _comparison(page: _Page, item: Comparison) -> None:
+    page.heading(f"Before and after training: {item.split}")
+    infra = [phrases.percent(rate.value) for rate in (item.before.infra_share, item.after.infra_share)]
+    rows = [
+        _compared("end to end", item.before.end_to_end, item.after.end_to_end, item.end_to_end),
+        _compared("conditional", item.before.conditional, item.after.conditional, item.conditional),
+        ["infra", *infra, "", ""],
+        ["worst to best", phrases.extremes(item.before), phrases.extremes(item.after), "", ""],
+    ]
+    page.table(["", "before", "after", "points, 95%", "intervals"], rows)
+
+
+def _compared(name: str, before: Rate, after: Rate, changed: Change) -> list[str]:
+    cells = [f"{phrases.percent(rate.value)} {phrases.of(rate)}\n{phrases.interval(rate)}" for rate in (before, after)]
+    return [name, *cells, "\n".join(phrases.points(changed)), phrases.overlap(changed)]
+
+
+def _part(page: _Page, part: Part) -> None:
+    weights = "" if part.step is None else f", weights of step {part.step}"
+    page.heading(f"{part.phase} / {part.split}{weights}")
+    accounting = part.accounting
+    rates = [("end to end", accounting.end_to_end), ("conditional", accounting.conditional), ("infra", accounting.infra_share)]
+    rows = [[name, phrases.percent(rate.value), phrases.of(rate), phrases.interval(rate)] for name, rate in rates]
+    unscored = f"{accounting.infra_error:,} infra, {accounting.missing:,} missing"
+    rows.append(["worst to best case", phrases.extremes(accounting), unscored, ""])
+    page.table(["", "share", "of", "95% interval"], rows)
+    if len(part.categories) > 1:
+        _categories(page, part)
+    page.facts(phrases.details(part))
+
+
+def _categories(page: _Page, part: Part) -> None:
+    rows = []
+    for category in part.categories:
+        accounting = category.accounting
+        cells = [
+            f"{phrases.percent(rate.value)} {phrases.of(rate)}\n{phrases.interval(rate)}"
+            for rate in (accounting.end_to_end, accounting.conditional, accounting.infra_share)
+        ]
+        rows.append([category.name, *cells, phrases.extremes(accounting).replace(" to ", "\nto ")])
+    page.table(["category", "end to end", "conditional", "infra", "worst to best"], rows)
+
+
+def _learning(page: _Page, report: Report) -> None:
+    learning = report.learning
+    for title, lines in draw_curves(learning, width=page.width, ascii_only=page.ascii_only):
+        page.heading(title)
+        for line in lines:
+            page.line(line)
+    if learning.groups:
+        page.facts([("groups", phrases.groups(learning.groups))])
+    shown = [metric for metric in learning.metrics if metric.name in ("logp_difference_max", "time/tokens_per_second", "approx_kl", "clip_fraction")]
+    page.facts([(f"{metric.phase} {metric.name}", f"mean {phrases.number(metric.mean)}, most {phrases.number(metric.most)}") for metric in shown])
+
+
+def _segments(page: _Page, report: Report) -> None:
+    if len(report.segments) < 2:
+        return
+    page.heading("Segments")
+    for segment in report.segments:
+        page.line("  " + page.clean(phrases.segment(segment)))
+
+
+def _probes(page: _Page, report: Report) -> None:
+    if not report.probes:
+        return
+    page.heading("Probes")
+    page.line(f"  {phrases.probes(report.probes)}")
+    for probe in report.probes:
+        if probe.result not in ("pass", "n/a"):
+            page.line(page.clean(f"  {probe.result}: {probe.name} at {probe.url}: {probe.detail}"))

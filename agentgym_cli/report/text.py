@@ -1,0 +1,48 @@
+"""Foreign text made harmless for a terminal or for Markdown. Knows no reports."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+SHOWN = 200
+"""Most characters of a foreign text in one place of a report."""
+# CSI and OSC sequences, then any other two-character escape; ESC and the C1 forms of CSI and OSC alike.
+_ESCAPES = re.compile(r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b\]|\x9d)[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?|\x1b[ -/]*[0-~]?")
+_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_MARKUP = re.compile(r"([\\`*_{}\[\]#!|~$])")
+
+
+def for_terminal(text: str, *, ascii_only: bool = False, limit: int = SHOWN) -> str:
+    """One line without escape sequences, control or direction characters, at most ``limit`` long.
+
+    Line breaks and tabs become spaces; with ``ascii_only`` other characters are written as escapes.
+    """
+    cleaned = "".join(_visible(character) for character in _ESCAPES.sub("", text[: 10 * limit]))
+    cleaned = " ".join(cleaned.split())
+    if ascii_only:
+        cleaned = cleaned.encode("ascii", "backslashreplace").decode("ascii")
+    return _cut(cleaned, limit)
+
+
+def _visible(character: str) -> str:
+    if character in "\n\r\t\u2028\u2029":
+        return " "
+    return "" if unicodedata.category(character) in _UNSEEN else character
+
+
+def for_markdown(text: str, limit: int = SHOWN) -> str:
+    """One line in which no character is markup or HTML; control and direction characters are shown as escapes."""
+    shown = "".join(_spelled(character) for character in _cut(text, limit))
+    shown = shown.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return _MARKUP.sub(r"\\\1", shown)
+
+
+def _spelled(character: str) -> str:
+    if unicodedata.category(character) not in _UNSEEN:
+        return character
+    return character.encode("ascii", "backslashreplace").decode("ascii") if ord(character) > 127 else ascii(character)[1:-1]
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 3] + "..."
