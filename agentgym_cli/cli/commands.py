@@ -104,13 +104,12 @@ def evaluate(
 
     request = Request(
         target=recipe,
-        overrides=overrides or [],
+        overrides=[*(overrides or []), *([] if limit is None else [f"evaluation.limit={limit}"])],
         resume=resume,
         runs_dir=runs_dir,
         database=store,
         allow_degraded=allow_degraded,
         policy=PolicyChoice(kind=policy, checkpoint=checkpoint, script=script),
-        limit=limit,
     )
     run_and_report(evaluate_policy, request, as_json=as_json)
 

@@ -29,6 +29,7 @@ class StderrProgress:
         self._phase = ""
         self._total = 0
         self._unit = ""
+        self._before = 0
         self._began = 0.0
         self._printed = 0.0
 
@@ -40,12 +41,12 @@ class StderrProgress:
         """Print one warning."""
         self._console.print(f"[yellow]warning:[/yellow] {escape(text)}", highlight=False)
 
-    def begin(self, phase: str, total: int, unit: str) -> None:
+    def begin(self, phase: str, total: int, unit: str, done: int = 0) -> None:
         """Open a phase; on a terminal its line is rewritten in place."""
         from rich.live import Live
 
         self.end()
-        self._phase, self._total, self._unit = phase, total, unit
+        self._phase, self._total, self._unit, self._before = phase, total, unit, done
         self._began = time.monotonic()
         self._printed = 0.0
         if self._console.is_terminal:
@@ -70,7 +71,8 @@ class StderrProgress:
 
     def _line(self, done: int, cells: Mapping[str, Cell], now: float) -> str:
         elapsed = now - self._began
-        left = elapsed / done * (self._total - done) if done else None
+        here = done - self._before
+        left = elapsed / here * (self._total - done) if here else None
         shown = "  ".join(f"{name} {_cell(value)}" for name, value in cells.items())
         return f"{self._phase:<12}{self._unit} {done}/{self._total}  {shown}  {_clock(elapsed)} +{_clock(left)} left"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from agentgym_cli.episode.types import ScheduledEpisode
 from agentgym_cli.store.records import AttemptRecord, OutcomeRecord, Record, ScheduledRecord, SegmentRecord
 
 
@@ -20,11 +19,7 @@ class History:
     outcomes: dict[str, str]
     """Outcome by episode id, where it is final."""
     attempts: dict[str, tuple[AttemptRecord, ...]]
-    """Recorded attempts of episodes that have no outcome yet, in order."""
-
-    def unfinished(self, episodes: Sequence[ScheduledEpisode]) -> list[ScheduledEpisode]:
-        """Those of ``episodes`` that have no final outcome."""
-        return [episode for episode in episodes if episode.id not in self.outcomes]
+    """Recorded attempts by episode id, in order."""
 
 
 EMPTY = History(segments=0, scheduled=frozenset(), outcomes={}, attempts={})
@@ -51,7 +46,7 @@ def read_history(records: Sequence[Record], resumed_from_step: int) -> History:
     outcomes = {r.episode: r.outcome for r in records if isinstance(r, OutcomeRecord) and counts(r.segment, r.episode)}
     attempts: dict[str, tuple[AttemptRecord, ...]] = {}
     for record in records:
-        if isinstance(record, AttemptRecord) and record.episode not in outcomes and counts(record.segment, record.episode):
+        if isinstance(record, AttemptRecord) and counts(record.segment, record.episode):
             attempts[record.episode] = (*attempts.get(record.episode, ()), record)
     scheduled = frozenset(r.episode for r in records if isinstance(r, ScheduledRecord) and counts(r.segment, r.episode))
     return History(segments=last_segment(records), scheduled=scheduled, outcomes=outcomes, attempts=attempts)

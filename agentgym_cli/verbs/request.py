@@ -30,4 +30,4 @@ class Request:
     database: Path | None = None
     allow_degraded: bool = False
     policy: PolicyChoice | None = None
-    limit: int | None = None
+    """None for ``train``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -69,3 +70,11 @@ def build_local(
 
     decoder = TorchDecoder(model, slots=slots, context=budgets.context_tokens, stop_ids=tokens.stop_ids, policy_version=policy_version)
     return WavePolicy(decoder, tokens=tokens, system_prompt=system_prompt, budgets=budgets, temperature=temperature)
+
+
+def service_key(variable: str, *, where: str) -> str:
+    """The key of a service from the environment variable that a recipe names; never stored. Raises PolicyError when it is not set."""
+    key = os.environ.get(variable)
+    if not key:
+        raise PolicyError(f"{where}: expected the environment variable {variable} to be set, got nothing", f"export {variable}=...")
+    return key

@@ -1,0 +1,219 @@
+"""Results on stdout: tables for people, JSON for machines. Knows the verbs' answers and no more."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from agentgym_cli.cli.live import StderrProgress, stderr_progress
+from agentgym_cli.errors import Degraded, RecipeError
+
+if TYPE_CHECKING:
+    from agentgym_cli.env.probe import ProbeReport
+    from agentgym_cli.recipe.freeze import Difference, Frozen
+    from agentgym_cli.report.model import Report
+    from agentgym_cli.store.loader import LoadReport
+    from agentgym_cli.verbs.capacity import CapacityAnswer
+    from agentgym_cli.verbs.request import Request
+    from agentgym_cli.verbs.segment import Finished
+
+_COLOURS = {"pass": "green", "fail": "red", "known deviation": "yellow", "n/a": "dim"}
+
+
+def stdout_console() -> Console:
+    """The console of results; 80 columns wide when it is not a terminal, so that piped output is the same everywhere."""
+    return Console(file=sys.stdout, width=None if sys.stdout.isatty() else 80, highlight=False)
+
+
+def print_json(value: object) -> None:
+    """One JSON document with sorted keys."""
+    sys.stdout.write(json.dumps(value, sort_keys=True, ensure_ascii=False, indent=2) + "\n")
+
+
+def run_and_report(verb: Callable[[Request, StderrProgress], Finished], request: Request, *, as_json: bool) -> None:
+    """Run ``train`` or ``eval``, print the report of its run. Raises Degraded when its infra share is too large and that is not allowed."""
+    from agentgym_cli.store.loader import StoreBusy
+    from agentgym_cli.verbs.report import report_on
+
+    progress = stderr_progress()
+    finished = verb(request, progress)
+    prepared = finished.prepared
+    try:
+        show_report(report_on(prepared.name, prepared.database), form="json" if as_json else "terminal")
+    except StoreBusy as busy:
+        progress.warn(f"{busy.message}; the run is complete, its report waits: agentgym report {prepared.folder} --store {prepared.database}")
+    if finished.degraded is not None:
+        if not request.allow_degraded:
+            raise Degraded(finished.degraded, "look at the causes in the report; --allow-degraded accepts the run as it is")
+        progress.warn(finished.degraded)
+
+
+def show_report(report: Report, *, form: str) -> None:
+    """Print a report as ``terminal``, ``md`` or ``json``. Raises RecipeError for another form."""
+    if form == "terminal":
+        from agentgym_cli.report.terminal import print_report
+
+        print_report(report, stdout_console())
+    elif form == "md":
+        from agentgym_cli.report.markdown import render
+
+        sys.stdout.write(render(report))
+    elif form == "json":
+        from agentgym_cli.report.jsonout import to_json
+
+        sys.stdout.write(to_json(report) + "\n")
+    else:
+        raise RecipeError(f"--format: expected terminal, md or json, got {form!r}")
+
+
+def show_probe(report: ProbeReport, *, as_json: bool) -> None:
+    """Print every check of every server; raises EnvError (exit 4) when one failed."""
+    from agentgym_cli.report.text import for_terminal
+    from agentgym_cli.verbs.world import probe_failure
+
+    if as_json:
+        print_json(_probe_values(report))
+    else:
+        console = stdout_console()
+        for server in report.servers:
+            table = Table(
+                title=f"{escape(for_terminal(server.url))} ({report.dialect}, {report.level})", title_justify="left", box=None, padding=(0, 1)
+            )
+            for name, least in (("check", 16), ("result", 15), ("detail", 30)):
+                table.add_column(name, min_width=least, overflow="fold")
+            for check in server.checks:
+                colour = _COLOURS[check.result]
+                table.add_row(check.name, f"[{colour}]{check.result}[/{colour}]", escape(for_terminal(check.detail)))
+            console.print(table)
+    if not report.ok:
+        raise probe_failure(report)
+
+
+def _probe_values(report: ProbeReport) -> dict[str, object]:
+    servers = [
+        {"url": s.url, "checks": [{"name": c.name, "result": c.result, "detail": c.detail, "seconds": c.seconds} for c in s.checks]}
+        for s in report.servers
+    ]
+    return {"dialect": report.dialect, "level": report.level, "ok": report.ok, "servers": servers}
+
+
+def show_frozen(frozen: Frozen, *, as_json: bool) -> None:
+    """Print the digest of each item and the one over all."""
+    if as_json:
+        sys.stdout.write(frozen.to_json() + "\n")
+        return
+    table = Table(box=None, padding=(0, 1), show_header=False)
+    for item, digest in sorted(frozen.items.items()):
+        table.add_row(item, digest[:32])
+    console = stdout_console()
+    console.print(f"{frozen.run.name}, profile {frozen.run.profile}: {escape(frozen.run.profile_reason)}")
+    console.print(table)
+    console.print(f"digest {frozen.digest}", soft_wrap=True)
+
+
+def show_diff(differences: Sequence[Difference], *, as_json: bool) -> None:
+    """Print what differs between two frozen runs, and whether it can change a result."""
+    if as_json:
+        print_json([{"key": d.key, "a": d.a, "b": d.b, "affects_results": d.affects_results} for d in differences])
+        return
+    console = stdout_console()
+    if not differences:
+        console.print("no difference")
+        return
+    table = Table(box=None, padding=(0, 1))
+    for name in ("key", "a", "b", "changes results"):
+        table.add_column(name, overflow="fold")
+    for each in differences:
+        table.add_row(each.key, escape(each.a or "-"), escape(each.b or "-"), "yes" if each.affects_results else "no")
+    console.print(table)
+
+
+def show_rebuilt(reports: Sequence[LoadReport], *, as_json: bool) -> None:
+    """Print what a rebuild loaded, run by run."""
+    values = [{"run": r.run, "records": r.records, "torn": r.torn} for r in reports]
+    if as_json:
+        print_json(values)
+        return
+    for value in values:
+        stdout_console().print(f"{value['run']}: {value['records']} records, {value['torn']} torn lines left out", soft_wrap=True)
+
+
+def show_resolved(request: Request, *, as_json: bool) -> None:
+    """Print the resolved run and the stages of its horizon, without starting anything."""
+    from agentgym_cli.recipe.freeze import config_of
+    from agentgym_cli.verbs.prepare import resolve_target
+    from agentgym_cli.verbs.stages import horizon_stages
+
+    frozen = resolve_target(request.target, request.overrides)
+    stages = horizon_stages(frozen.run)
+    if as_json:
+        print_json({"digest": frozen.digest, "config": config_of(frozen.run), "horizon_stages": [list(stage) for stage in stages]})
+        return
+    console = stdout_console()
+    for key, value in config_of(frozen.run).items():
+        _print_section(console, key, value)
+    console.print("horizon by step:")
+    for first, last, turns in stages:
+        console.print(f"  steps {first} to {last}: {turns} turns")
+    for warning in frozen.warnings:
+        console.print(f"warning: {escape(warning)}", soft_wrap=True)
+    console.print(f"digest {frozen.digest}", soft_wrap=True)
+
+
+def _print_section(console: Console, key: str, value: object, depth: int = 0) -> None:
+    indent = "  " * depth
+    if isinstance(value, Mapping):
+        console.print(f"{indent}{key}:")
+        for inner, each in value.items():
+            _print_section(console, inner, each, depth + 1)
+    else:
+        console.print(f"{indent}{key}: {escape(json.dumps(value, ensure_ascii=False))}", soft_wrap=True)
+
+
+def show_capacity(answer: CapacityAnswer, *, as_json: bool) -> None:
+    """Print each memory budget by itself and whether the peak fits."""
+    budget = answer.budget
+    parts = {
+        "trainer state": budget.trainer_state,
+        "reference weights": budget.reference,
+        "sampler weights": budget.sampler_weights,
+        f"cache, {budget.sequences} sequences x {answer.context} tokens": budget.cache,
+        "logits of one sequence": budget.logits,
+        "peak": budget.peak,
+    }
+    if as_json:
+        print_json(
+            {
+                "model": answer.model,
+                "profile": answer.profile,
+                "parameters": budget.parameters,
+                "devices": answer.devices,
+                "bytes": {name.split(",")[0]: value for name, value in parts.items()},
+                "available_bytes": answer.available,
+                "fits": answer.fits,
+            }
+        )
+        return
+    console = stdout_console()
+    console.print(f"{escape(answer.model)}: {budget.parameters:,} parameters; profile {answer.profile}, {answer.devices} x {answer.device}")
+    table = Table(box=None, padding=(0, 1), show_header=False)
+    for name, value in parts.items():
+        table.add_row(name, _size(value))
+    if answer.available is not None:
+        table.add_row("available", _size(answer.available))
+    console.print(table)
+    verdict = {True: "fits", False: "does not fit", None: "cannot be judged: the memory of the device is not known"}[answer.fits]
+    console.print(f"{verdict}; activations are not counted")
+
+
+def _size(value: int) -> str:
+    for unit, scale in (("GiB", 1024**3), ("MiB", 1024**2), ("KiB", 1024)):
+        if value >= scale:
+            return f"{value / scale:.1f} {unit}"
+    return f"{value} B"

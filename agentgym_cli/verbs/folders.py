@@ -1,0 +1,48 @@
+"""Where the checkpoints of a run are, by name alone: a folder that has its final name is complete."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentgym_cli.errors import PolicyError
+
+CHECKPOINTS = "checkpoints"
+_NAME = re.compile(r"step-(\d{6,})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """A complete checkpoint."""
+
+    folder: Path
+    step: int
+    """0 is the end of the warm start."""
+
+
+def checkpoint_folder(run_folder: Path, step: int) -> Path:
+    """Where the checkpoint of a step belongs."""
+    return run_folder / CHECKPOINTS / f"step-{step:06d}"
+
+
+def last_checkpoint(run_folder: Path) -> Checkpoint | None:
+    """The complete checkpoint of the highest step, None when there is none."""
+    found = [Checkpoint(folder=path, step=int(name[1])) for path in _folders(run_folder) if (name := _NAME.fullmatch(path.name))]
+    return max(found, key=lambda checkpoint: checkpoint.step, default=None)
+
+
+def find_checkpoint(path: Path) -> Checkpoint:
+    """The checkpoint in a folder, or the last one of a run's folder. Raises PolicyError when there is none."""
+    name = _NAME.fullmatch(path.name)
+    if name and path.is_dir():
+        return Checkpoint(folder=path, step=int(name[1]))
+    found = last_checkpoint(path)
+    if found is None:
+        raise PolicyError(f"{path}: expected a checkpoint's folder (step-NNNNNN) or the folder of a run that has one", "ls runs/*/checkpoints")
+    return found
+
+
+def _folders(run_folder: Path) -> list[Path]:
+    folder = run_folder / CHECKPOINTS
+    return [path for path in folder.iterdir() if path.is_dir()] if folder.is_dir() else []

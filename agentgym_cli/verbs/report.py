@@ -1,0 +1,25 @@
+"""``agentgym report`` and ``agentgym store``: what the store says of a run, and the store made again from journals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agentgym_cli.errors import RecipeError, StoreError
+from agentgym_cli.report.build import build_report
+from agentgym_cli.report.model import Report
+from agentgym_cli.store.loader import LoadReport
+from agentgym_cli.store.rebuild import rebuild
+
+
+def report_on(run: str, database: Path) -> Report:
+    """Build the report of one run. Raises StoreError when there is no such store or run."""
+    if not database.is_file():
+        raise StoreError(f"{database}: expected a store, got no such file", "name it with --store FILE, or make it: agentgym store rebuild")
+    return build_report(database, run)
+
+
+def rebuild_store(runs_dir: Path, database: Path) -> list[LoadReport]:
+    """Make a store again from the journals of all runs in a folder. Raises RecipeError when there is no such folder."""
+    if not runs_dir.is_dir():
+        raise RecipeError(f"{runs_dir}: expected a folder of runs, got none", "name it with --runs-dir DIR")
+    return rebuild(runs_dir, database)

@@ -1,0 +1,19 @@
+"""``agentgym serve``: one of the shipped worlds as a process of its own; it is run, never imported."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from agentgym_cli.errors import Interrupted
+
+
+def serve_world(args: Sequence[str]) -> int:
+    """Run ``python -m agentgym_envs`` with ``args`` until it ends; its exit code. A signal is passed on and waited for."""
+    server = subprocess.Popen([sys.executable, "-m", "agentgym_envs", *args])
+    try:
+        return server.wait()
+    except Interrupted:
+        server.terminate()
+        return server.wait(timeout=30)

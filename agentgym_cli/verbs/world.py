@@ -1,0 +1,89 @@
+"""The environment of a run: served or found, probed, and a client over all its replicas."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from agentgym_cli.env.client import HttpEnvClient, build_http
+from agentgym_cli.env.dialect import Dialect
+from agentgym_cli.env.launch import launch
+from agentgym_cli.env.probe import ProbeReport, probe
+from agentgym_cli.episode.policies.build import service_key
+from agentgym_cli.episode.types import Task
+from agentgym_cli.errors import EnvError, RecipeError
+from agentgym_cli.recipe.schema.world import BudgetsSpec, EnvSpec
+from agentgym_cli.verbs.progress import Progress
+from agentgym_cli.verbs.recorder import Recorder
+
+PROBED_TASKS = 64
+"""Pinned tasks handed to the probe, spread evenly over those of the run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """Servers that have passed the probe, and the client that opens sessions on them."""
+
+    urls: tuple[str, ...]
+    client: HttpEnvClient
+
+
+@asynccontextmanager
+async def serving(env: EnvSpec, *, oracle: bool, progress: Progress) -> AsyncIterator[tuple[str, ...]]:
+    """URLs of the replicas that a recipe names, or of servers started for as long as the block runs."""
+    if env.urls is not None:
+        yield env.urls
+        return
+    if env.world is None:
+        raise RecipeError("env: expected urls, or world to serve one, got neither", "set env.urls to running servers, or env.world")
+    async with launch(env.world, env.world_args, replicas=env.replicas, oracle=oracle) as urls:
+        progress.note("servers", f"{env.world} at {', '.join(urls)}")
+        yield urls
+
+
+@asynccontextmanager
+async def open_world(
+    env: EnvSpec, dialect: Dialect, budgets: BudgetsSpec, tasks: Sequence[Task], *, oracle: bool, recorder: Recorder, progress: Progress
+) -> AsyncIterator[World]:
+    """Serve or find the environment, probe it and record what was found. Raises EnvError when a check failed."""
+    token = service_token(env)
+    async with AsyncExitStack() as stack:
+        urls = await stack.enter_async_context(serving(env, oracle=oracle, progress=progress))
+        report = await probe(urls, dialect, tasks=spread(tasks), token=token)
+        record_probe(report, recorder, progress)
+        client = HttpEnvClient(build_http(), dialect, urls, call_seconds=budgets.env_call_seconds, token=token)
+        stack.push_async_callback(client.aclose)
+        yield World(urls=urls, client=client)
+
+
+def spread(tasks: Sequence[Task]) -> list[tuple[int, str]]:
+    """Number and digest of at most PROBED_TASKS tasks, evenly over the list."""
+    step = max(1, len(tasks) // PROBED_TASKS)
+    return [(task.index, task.digest) for task in tasks[::step][:PROBED_TASKS]]
+
+
+def record_probe(report: ProbeReport, recorder: Recorder, progress: Progress) -> None:
+    """Write every check down and say how it went. Raises EnvError naming the checks that failed."""
+    for server in report.servers:
+        for check in server.checks:
+            recorder.probed(server.url, check.name, check.result, check.detail, check.seconds)
+    if not report.ok:
+        raise probe_failure(report)
+    checks = [check for server in report.servers for check in server.checks]
+    passed = sum(check.result == "pass" for check in checks)
+    known = sum(check.result == "known deviation" for check in checks)
+    progress.note("probe", f"{passed} of {len(checks)} checks pass, {known} known deviations, {len(checks) - passed - known} n/a")
+
+
+def probe_failure(report: ProbeReport) -> EnvError:
+    """The first failed check of a report as an error."""
+    url, check = next((server.url, check) for server in report.servers for check in server.failed)
+    failed = sum(len(server.failed) for server in report.servers)
+    more = f" (and {failed - 1} more failed checks)" if failed > 1 else ""
+    return EnvError(f"probe of {url}: {check.name}: {check.detail}{more}", f"agentgym probe --url {url} --dialect {report.dialect} shows every check")
+
+
+def service_token(env: EnvSpec) -> str | None:
+    """The bearer token that a recipe names by its variable, None when it names none. Raises PolicyError when it is not set."""
+    return None if env.token_variable is None else service_key(env.token_variable, where="env.token_variable")
