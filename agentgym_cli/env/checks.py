@@ -297,23 +297,23 @@ def _unmoved(action: str, expected: StepReply, got: StepReply) -> None:
         raise NotMet(f"{action!r} is answered otherwise beside another session: expected {shortened(expected)}, got {shortened(got)}")
 
 
-CHECKS: dict[CheckName, tuple[Check, CheckName | None]] = {
-    "health": (health, None),
-    "identity": (identity, "health"),
-    "create": (create, "identity"),
-    "reset": (reset, "create"),
-    "observe": (observe, "reset"),
-    "step": (step, "reset"),
-    "unknown_session": (unknown_session, "reset"),
-    "error_style": (error_style, "unknown_session"),
-    "close": (close, "reset"),
-    "double_close": (double_close, "close"),
-    "reset_determinism": (reset_determinism, "reset"),
-    "reset_determinism_concurrent": (reset_determinism_concurrent, "reset_determinism"),
-    "isolation": (isolation, "step"),
-    "oracle": (oracle, "step"),
-    "done_latching": (done_latching, "step"),
-    "content": (content, "reset"),
-    "latency": (latency, "step"),
+CHECKS: dict[CheckName, tuple[Check, tuple[CheckName, ...]]] = {
+    "health": (health, ()),
+    "identity": (identity, ("health",)),
+    "create": (create, ("identity",)),
+    "reset": (reset, ("create",)),
+    "observe": (observe, ("reset",)),
+    "step": (step, ("reset",)),
+    "unknown_session": (unknown_session, ("reset",)),
+    "error_style": (error_style, ("unknown_session",)),
+    "close": (close, ("reset",)),
+    "double_close": (double_close, ("close",)),
+    "reset_determinism": (reset_determinism, ("reset",)),
+    "reset_determinism_concurrent": (reset_determinism_concurrent, ("reset_determinism",)),
+    "isolation": (isolation, ("step", "reset_determinism")),
+    "oracle": (oracle, ("step",)),
+    "done_latching": (done_latching, ("step",)),
+    "content": (content, ("reset",)),
+    "latency": (latency, ("step",)),
 }
-"""By name, in order, each with the check that must pass before it makes sense."""
+"""By name, in order, each with the checks that it makes no sense without."""

@@ -192,6 +192,11 @@ class Routes:
     oracle: OracleRoute | None = None
     verify: VerifyRoute | None = None
 
+    def calls(self) -> tuple[str, ...]:
+        """Method and path of every route."""
+        optional = (self.observe, self.close, self.oracle, self.verify)
+        return (self.health.call, self.create.call, self.reset.call, self.step.call, *(route.call for route in optional if route is not None))
+
 
 @section
 class SessionSpec:

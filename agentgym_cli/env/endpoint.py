@@ -20,6 +20,8 @@ from agentgym_cli.errors import RecipeError
 Route = CreateRoute | ResetRoute | StepRoute | ObserveRoute | CloseRoute | OracleRoute | VerifyRoute
 R = TypeVar("R")
 
+HEADERS = {"accept": "application/json", "accept-encoding": "identity", "content-type": "application/json", "user-agent": "agentgym"}
+
 _BASE_URL = re.compile(r"https?://[^\s/?#@]+(/[^\s?#@]*)?")
 
 
@@ -47,7 +49,8 @@ class Endpoint:
         self._http = http
         self._routes = dialect.spec.routes
         self._seconds = call_seconds
-        self._headers = {} if token is None else {"authorization": f"Bearer {token}"}
+        self._headers = httpx.Headers({**HEADERS} if token is None else {**HEADERS, "authorization": f"Bearer {token}"})
+        self._targets = {call: self._target(call) for call in dialect.spec.routes.calls()}
 
     async def greeting(self) -> tuple[int, Json]:
         """Status and body of the health route's reply, whatever they are; a body that is no JSON comes as text."""
@@ -111,12 +114,14 @@ class Endpoint:
         return _accepted(raw, where, (*route.errors, *self.dialect.spec.errors))
 
     def _request(self, call: str, fields: Mapping[str, Json]) -> httpx.Request:
-        method, path = call.split(" ", 1)
+        method, url = self._targets[call]
         if method == "GET":
-            params = {key: _query(value) for key, value in fields.items()}
-            return self._http.build_request(method, self.url + path, params=params, headers=self._headers)
-        headers = {**self._headers, "content-type": "application/json"}
-        return self._http.build_request(method, self.url + path, content=_encoded(fields), headers=headers)
+            return httpx.Request(method, url.copy_merge_params({key: _query(value) for key, value in fields.items()}), headers=self._headers)
+        return httpx.Request(method, url, headers=self._headers, content=_encoded(fields))
+
+    def _target(self, call: str) -> tuple[str, httpx.URL]:
+        method, path = call.split(" ", 1)
+        return method, httpx.URL(self.url + path)
 
 
 def _accepted(raw: RawReply, where: str, errors: tuple[Match, ...]) -> Reply:

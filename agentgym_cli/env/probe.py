@@ -101,18 +101,18 @@ async def probe(
 
 
 async def _probe_server(bench: Bench) -> ServerReport:
-    results: dict[CheckName, CheckResult] = {}
+    results: list[CheckResult] = []
     blocked: dict[CheckName, CheckName] = {}
     for name, (check, needs) in CHECKS.items():
-        cause = None if needs is None else blocked.get(needs)
-        if cause is None:
-            results[name] = await _run(name, check, bench)
-            if results[name].result == "fail":
-                blocked[name] = name
-        else:
-            results[name] = CheckResult(name=name, result="n/a", detail=f"not run, since {cause} failed", seconds=0.0)
+        cause = next((blocked[need] for need in needs if need in blocked), None)
+        if cause is not None:
             blocked[name] = cause
-    return ServerReport(url=bench.endpoint.url, checks=tuple(results.values()))
+            results.append(CheckResult(name=name, result="n/a", detail=f"not run, since {cause} failed", seconds=0.0))
+            continue
+        results.append(await _run(name, check, bench))
+        if results[-1].result == "fail":
+            blocked[name] = name
+    return ServerReport(url=bench.endpoint.url, checks=tuple(results))
 
 
 async def _run(name: CheckName, check: Check, bench: Bench) -> CheckResult:

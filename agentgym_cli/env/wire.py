@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import aiohttp
 import httpx
@@ -25,20 +24,30 @@ class RawReply:
     body: bytes
 
 
-def build_http(*, transport: httpx.AsyncBaseTransport | None = None) -> httpx.AsyncClient:
-    """An HTTP client for up to thousands of calls in flight: httpx's interface over aiohttp's connections.
+class DirectClient(httpx.AsyncClient):
+    """Hands requests to its transport as they are: no redirect, cookie, authentication or proxy, and half the time of a call."""
 
-    No proxy or other variable of the environment is read, no redirect is followed, no cookie kept, no call re-sent, and nothing but the
-    deadline of a call limits it. Connections are made inside the running loop, on first use.
+    def __init__(self, transport: httpx.AsyncBaseTransport) -> None:
+        super().__init__(transport=transport, timeout=None, trust_env=False, follow_redirects=False)
+        self._direct = transport
+
+    async def send(self, request: httpx.Request, *, stream: bool = False, **options: object) -> httpx.Response:
+        """One exchange; ``stream`` leaves the body to be read. No other option has an effect."""
+        assert not self.is_closed, "a call after the client was closed"
+        response = await self._direct.handle_async_request(request)
+        response.request = request
+        if not stream:
+            await response.aread()
+        return response
+
+
+def build_http(*, transport: httpx.AsyncBaseTransport | None = None) -> httpx.AsyncClient:
+    """An HTTP client for thousands of calls in flight: httpx's interface over aiohttp's connections.
+
+    No variable of the environment is read, no redirect followed, no cookie kept, no call re-sent; nothing but a call's deadline limits it.
+    Connections are made inside the running loop, on first use.
     """
-    return httpx.AsyncClient(
-        transport=transport or AiohttpTransport(client=_connections, trust_env=False),
-        timeout=None,
-        trust_env=False,
-        follow_redirects=False,
-        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
-        headers={"accept": "application/json", "accept-encoding": "identity", "user-agent": "agentgym"},
-    )
+    return DirectClient(transport or AiohttpTransport(client=_connections, trust_env=False))
 
 
 def _connections() -> aiohttp.ClientSession:
@@ -79,11 +88,11 @@ def _failure(where: str, err: Exception) -> EnvFailure:
 
 
 async def _send(http: httpx.AsyncClient, request: httpx.Request, where: str) -> RawReply:
-    response = await http.send(request, stream=True)
+    response = await http.send(request, stream=True, follow_redirects=False)
     try:
-        encoding = response.headers.get("content-encoding", "identity")
-        if encoding != "identity":
-            raise EnvFailure(InfraCause.PROTOCOL, f"{where}: expected a body without encoding, got {encoding[:80]!r}")
+        for name, value in response.headers.raw:
+            if name.lower() == b"content-encoding" and value != b"identity":
+                raise EnvFailure(InfraCause.PROTOCOL, f"{where}: expected a body without encoding, got {value[:80]!r}")
         return RawReply(response.status_code, await _bounded_body(response, where))
     finally:
         await response.aclose()

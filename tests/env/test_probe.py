@@ -1,0 +1,142 @@
+"""The probe names what is wrong with a server, and nothing where nothing is wrong."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from agentgym_cli.env.checks import CHECKS
+from agentgym_cli.env.dialect import load_dialect
+from agentgym_cli.env.findings import content_digest, spread
+from agentgym_cli.env.probe import EFFORT, CheckResult, ProbeReport, probe
+from tests.env.toy_world import GREETING, URL, ToyWorld, prompt
+
+TEXTCRAFT = load_dialect("textcraft")
+STICKY = replace(TEXTCRAFT, spec=replace(TEXTCRAFT.spec, done_sticky=True, deviations={}))
+TASKS = [(index, content_digest(prompt(index))) for index in range(5)]
+
+
+@pytest.fixture(autouse=True)
+def _less_effort(monkeypatch):
+    monkeypatch.setitem(EFFORT, "quick", replace(EFFORT["quick"], rounds=3, timed_steps=5))
+
+
+async def probed(world: ToyWorld, **options) -> dict[str, CheckResult]:
+    async with world.http() as http:
+        report = await probe([URL], options.pop("dialect", TEXTCRAFT), tasks=TASKS, http=http, **options)
+    return {check.name: check for check in report.servers[0].checks}
+
+
+def failures(checks: dict[str, CheckResult]) -> list[str]:
+    return [name for name, check in checks.items() if check.result == "fail"]
+
+
+async def test_a_healthy_server_passes_every_check():
+    checks = await probed(ToyWorld("sticky"))
+    assert {name: check.result for name, check in checks.items()} == dict.fromkeys(checks, "pass")
+
+
+async def test_no_alarm_on_a_healthy_server_over_many_runs():
+    for _ in range(5):
+        assert failures(await probed(ToyWorld())) == []
+
+
+async def test_the_probe_closes_every_session_it_opens():
+    world = ToyWorld()
+    await probed(world)
+    assert world.opened > 16
+    assert world.sessions == {}
+
+
+@pytest.mark.parametrize(
+    ("fault", "named"),
+    [
+        ("error in 200", ["step"]),
+        ("two-faced under load", ["reset_determinism_concurrent"]),
+        ("drifting content", ["reset_determinism", "content"]),
+        ("answers for another session", ["isolation"]),
+        ("shared inventory", ["isolation"]),
+        ("recycled ids", ["create"]),
+        ("reward not finite", ["step"]),
+        ("reward is a boolean", ["step"]),
+        ("ghost", ["unknown_session", "close"]),
+        ("crash on unknown", ["error_style", "double_close"]),
+        ("crash on close", ["double_close"]),
+        ("close does nothing", ["close"]),
+        ("oracle does not solve", ["oracle"]),
+        ("invalid action not named", ["step"]),
+        ("stale observation", ["observe"]),
+        ("other content", ["content"]),
+        ("other environment", ["identity"]),
+        ("html", ["identity"]),
+        ("hang", ["step"]),
+    ],
+)
+async def test_promise_09_the_probe_names_what_a_faulty_server_gets_wrong(fault, named):
+    checks = await probed(ToyWorld(fault), call_seconds=0.2 if fault == "hang" else 10)
+    assert failures(checks) == named, {name: checks[name].detail for name in failures(checks)}
+
+
+async def test_done_that_does_not_stay_is_a_known_deviation_where_the_dialect_says_so_and_a_failure_where_not():
+    known = (await probed(ToyWorld()))["done_latching"]
+    assert known.result == "known deviation"
+    assert "the client latches done" in known.detail
+    assert failures(await probed(ToyWorld(), dialect=STICKY)) == ["done_latching"]
+
+
+async def test_without_an_oracle_its_checks_are_not_applicable():
+    checks = await probed(ToyWorld("no oracle"))
+    assert [checks["oracle"].result, checks["done_latching"].result] == ["n/a", "n/a"]
+    assert failures(checks) == []
+
+
+async def test_another_environment_is_named_and_nothing_more_is_asked_of_it():
+    world = ToyWorld("other environment")
+    checks = await probed(world)
+    assert checks["identity"].detail.endswith(f"expected greeting {GREETING!r} at '', got 'This is environment BabyAI.'")
+    assert {check.result for name, check in checks.items() if name not in ("health", "identity")} == {"n/a"}
+    assert world.calls == []
+
+
+async def test_a_deviation_hides_no_failure_of_another_kind():
+    checks = await probed(ToyWorld("hang"), call_seconds=0.1)
+    assert checks["step"].result == "fail"
+    assert checks["done_latching"].result == "n/a"
+    assert checks["done_latching"].detail == "not run, since step failed"
+
+
+async def test_a_refused_connection_is_a_result():
+    report = await probe(["http://127.0.0.1:9"], TEXTCRAFT)
+    assert isinstance(report, ProbeReport) and not report.ok
+    first, *others = report.servers[0].checks
+    assert first.detail.startswith("connect: GET http://127.0.0.1:9/: expected a server")
+    assert {check.detail for check in others} == {"not run, since health failed"}
+
+
+async def test_servers_are_probed_side_by_side_and_reported_in_order():
+    world = ToyWorld()
+    async with world.http() as http:
+        report = await probe([URL, "http://toy:2/"], TEXTCRAFT, http=http)
+    assert [server.url for server in report.servers] == ["http://toy", "http://toy:2"]
+    assert report.ok
+
+
+async def test_a_check_that_fails_itself_is_a_failure_with_a_traceback_in_the_log(monkeypatch, caplog):
+    async def broken(bench):
+        raise ZeroDivisionError("oh")
+
+    monkeypatch.setitem(CHECKS, "latency", (broken, ("step",)))
+    checks = await probed(ToyWorld())
+    assert (checks["latency"].result, checks["latency"].detail) == ("fail", "the check itself failed: ZeroDivisionError: 'oh'")
+    assert "ZeroDivisionError" in caplog.text
+
+
+async def test_latency_is_told_in_milliseconds():
+    assert re.fullmatch(r"p50 \d+\.\d ms, p95 \d+\.\d ms over 5 steps", (await probed(ToyWorld()))["latency"].detail)
+
+
+def test_tasks_are_spread_evenly_over_a_list():
+    assert spread([(index, "") for index in range(10)], 4) == [(0, ""), (2, ""), (5, ""), (7, "")]
+    assert spread([(7, "")], 4) == [(7, "")]
