@@ -35,9 +35,14 @@ class Recipe:
     output: str
     count: int
     inputs: tuple[Ingredient, ...]
+    text: str = field(init=False, compare=False, repr=False)
+    """As a listing shows it."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", f"craft {self.count} {self.output} using {', '.join(map(str, self.inputs))}")
 
     def __str__(self) -> str:
-        return f"craft {self.count} {self.output} using {', '.join(map(str, self.inputs))}"
+        return self.text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

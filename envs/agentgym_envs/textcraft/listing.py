@@ -18,19 +18,15 @@ def goal_of(book: Book, index: int) -> str:
 
 def needed_recipes(book: Book, goal: str) -> tuple[Recipe, ...]:
     """Every recipe in the tree under ``goal``, in the book's order."""
-    wanted, seen = [goal], {goal}
-    while wanted:
-        for recipe in book.by_output.get(wanted.pop(), ()):
-            fresh = {name for part in recipe.inputs for name in book.members(part.name)} - seen
-            seen |= fresh
-            wanted.extend(fresh)
-    return tuple(recipe for recipe in book.recipes if recipe.output in seen)
+    made = _tree(book, goal)
+    return tuple(recipe for recipe in book.recipes if recipe.output in made)
 
 
 def listed_recipes(book: Book, index: int) -> tuple[Recipe, ...]:
     """The recipes that task ``index`` lists, in the order in which it lists them."""
-    needed = needed_recipes(book, goal_of(book, index))
-    others = _ordered(f"{book.name}/{index}/distractors", _candidates(book, needed))[: _distractor_count(book, index, len(needed))]
+    made = _tree(book, goal_of(book, index))
+    needed = [recipe for name in made for recipe in book.by_output[name]]
+    others = _ordered(f"{book.name}/{index}/distractors", _candidates(book, made, needed))[: _distractor_count(book, index, len(needed))]
     return tuple(_ordered(f"{book.name}/{index}/listing", (*needed, *others)))
 
 
@@ -50,8 +46,19 @@ def digest(observation: str) -> str:
     return sha256(observation.encode()).hexdigest()[:16]
 
 
-def _candidates(book: Book, needed: tuple[Recipe, ...]) -> list[Recipe]:
-    others = [recipe for recipe in book.recipes if recipe not in set(needed)]
+def _tree(book: Book, goal: str) -> set[str]:
+    """The made items in the tree under ``goal``, itself included."""
+    wanted, seen = [goal], {goal}
+    while wanted:
+        for recipe in book.by_output[wanted.pop()]:
+            made = {name for part in recipe.inputs for name in book.members(part.name) if name in book.by_output}
+            wanted.extend(made - seen)
+            seen |= made
+    return seen
+
+
+def _candidates(book: Book, made: set[str], needed: Iterable[Recipe]) -> list[Recipe]:
+    others = [recipe for recipe in book.recipes if recipe.output not in made]
     if not book.rule.related_only:
         return others
     used = {name for recipe in needed for part in recipe.inputs for name in (part.name, *book.members(part.name))}
@@ -66,7 +73,7 @@ def _distractor_count(book: Book, index: int, needed: int) -> int:
 
 
 def _ordered(salt: str, recipes: Iterable[Recipe]) -> list[Recipe]:
-    return sorted(recipes, key=lambda recipe: sha256(f"{salt}/{recipe}".encode()).digest())
+    return sorted(recipes, key=lambda recipe: sha256(f"{salt}/{recipe.text}".encode()).digest())
 
 
 def _number(text: str) -> int:

@@ -7,16 +7,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agentgym_envs.textcraft.book import book_json
+from agentgym_envs.textcraft.make.big import big_book
 from agentgym_envs.textcraft.make.laptop import laptop_book
-from agentgym_envs.textcraft.make.manifest import laptop_split, manifest
+from agentgym_envs.textcraft.make.manifest import big_split, laptop_split, manifest
 from agentgym_envs.textcraft.make.vocabulary import config_json, tokenizer_config_json, tokenizer_json
 
 
 def made_files() -> Iterator[tuple[str, str]]:
     """Every made file: its path in a checkout and its text."""
-    laptop = laptop_book()
+    big, laptop = big_book(), laptop_book()
+    yield "envs/agentgym_envs/textcraft/books/big.json", book_json(big)
     yield "envs/agentgym_envs/textcraft/books/laptop.json", book_json(laptop)
     yield "recipes/tasks/textcraft_laptop.csv", manifest(laptop, laptop_split)
+    yield "recipes/tasks/textcraft_big.csv", manifest(big, big_split)
     yield "recipes/models/textcraft_laptop/config.json", config_json(laptop)
     yield "recipes/models/textcraft_laptop/tokenizer.json", tokenizer_json(laptop)
     yield "recipes/models/textcraft_laptop/tokenizer_config.json", tokenizer_config_json()
