@@ -1,0 +1,56 @@
+"""Attempts become records and come back as they were."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from agentgym_cli.env.contract import InfraCause
+from agentgym_cli.episode.types import Outcome, Trajectory
+from agentgym_cli.store.journal import read_journal
+from agentgym_cli.store.records import AttemptRecord, OutcomeRecord, ScheduledRecord
+from agentgym_cli.verbs.progress import Silent
+from agentgym_cli.verbs.recorder import Recorder, restore
+from tests.verbs.builders import make_attempt, make_episode, make_result, make_turn
+
+
+def make_recorder(folder: Path, *, keep_tokens: bool = False) -> Recorder:
+    return Recorder(folder=folder, run="r", segment=1, database=folder / "store.duckdb", keep_tokens=keep_tokens, progress=Silent())
+
+
+TRAJECTORY = Trajectory(token_ids=(1, 2, 3), action_mask=(False, True, True), logprobs=(0.0, -0.5, -0.25), policy_version=4)
+
+
+def test_an_attempt_read_back_from_its_record_is_the_attempt_without_its_tokens(tmp_path):
+    episode = make_episode()
+    attempt = make_attempt(episode, outcome=Outcome.INFRA_ERROR, cause=InfraCause.RESET, turns=(make_turn(), make_turn(valid=False, reward=None)))
+    recorder = make_recorder(tmp_path)
+    recorder.attempt(replace(attempt, trajectory=TRAJECTORY))
+    recorder.close()
+    (record,) = read_journal(tmp_path)
+    assert isinstance(record, AttemptRecord)
+    assert (record.policy_version, record.invalid_actions, record.tokens) == (4, 1, None)
+    assert restore(record, episode) == attempt
+
+
+def test_tokens_are_kept_when_the_recipe_says_so(tmp_path):
+    recorder = make_recorder(tmp_path, keep_tokens=True)
+    recorder.attempt(make_attempt(make_episode(), trajectory=TRAJECTORY))
+    recorder.close()
+    (record,) = read_journal(tmp_path)
+    assert isinstance(record, AttemptRecord)
+    assert record.tokens is not None
+    assert record.tokens.action_mask == (False, True, True)
+
+
+def test_an_outcome_keeps_what_the_first_attempt_alone_would_have_counted_as(tmp_path):
+    episode = make_episode()
+    failed = make_attempt(episode, outcome=Outcome.INFRA_ERROR, cause=InfraCause.TIMEOUT)
+    recorder = make_recorder(tmp_path)
+    recorder.schedule([episode])
+    recorder.outcome(make_result(episode, failed, make_attempt(episode, attempt=2)))
+    recorder.close()
+    scheduled, outcome = read_journal(tmp_path)
+    assert isinstance(scheduled, ScheduledRecord)
+    assert isinstance(outcome, OutcomeRecord)
+    assert (outcome.outcome, outcome.first_outcome, outcome.attempt, outcome.attempts) == ("success", "infra_error", 2, 2)

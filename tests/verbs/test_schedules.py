@@ -1,0 +1,67 @@
+"""Schedules are pure: the same run gives the same episodes in the same order."""
+
+from __future__ import annotations
+
+from agentgym_cli.episode.types import Outcome
+from agentgym_cli.verbs.degraded import InfraShare
+from agentgym_cli.verbs.play import Tally
+from agentgym_cli.verbs.schedules import demonstration_schedule, evaluation_schedule, training_schedule
+from tests.verbs.builders import make_attempt, make_episode, make_result, make_task, make_turn
+
+
+def test_a_step_has_one_group_of_samples_for_each_task_side_by_side():
+    schedule = training_schedule([make_task(3), make_task(5)], step=2, group_size=2, horizon=6)
+    assert [(e.task.index, e.sample, e.step, e.horizon) for e in schedule] == [(3, 0, 2, 6), (3, 1, 2, 6), (5, 0, 2, 6), (5, 1, 2, 6)]
+
+
+def test_a_task_drawn_twice_in_a_step_never_repeats_an_episode():
+    schedule = training_schedule([make_task(3), make_task(3)], step=1, group_size=2, horizon=6)
+    assert [e.sample for e in schedule] == [0, 1, 2, 3]
+    assert len({e.id for e in schedule}) == 4
+
+
+def test_an_evaluation_schedules_every_split_apart_and_leaves_out_what_the_limit_says():
+    splits = {"a": [make_task(i, "a") for i in range(3)], "b": [make_task(9, "b")]}
+    schedule = evaluation_schedule(splits, phase="eval", step=0, samples=2, horizon=5, limit=2)
+    assert [(e.task.split, e.task.index, e.sample) for e in schedule] == [
+        ("a", 0, 0),
+        ("a", 0, 1),
+        ("a", 1, 0),
+        ("a", 1, 1),
+        ("b", 9, 0),
+        ("b", 9, 1),
+    ]
+
+
+def test_demonstrations_are_drawn_by_seed_without_repeats():
+    tasks = [make_task(i) for i in range(20)]
+    first, again = (demonstration_schedule(tasks, seed=1, count=8, horizon=9) for _ in range(2))
+    assert [e.id for e in first] == [e.id for e in again]
+    assert len({e.task.index for e in first}) == 8
+    assert [e.task.index for e in first] != [e.task.index for e in demonstration_schedule(tasks, seed=2, count=8, horizon=9)]
+
+
+def make_tally(*outcomes: Outcome) -> Tally:
+    tally = Tally()
+    for number, outcome in enumerate(outcomes):
+        episode = make_episode(number)
+        tally.add(make_result(episode, make_attempt(episode, outcome=outcome, turns=(make_turn(), make_turn(valid=False)))))
+    return tally
+
+
+def test_a_tally_counts_infra_errors_among_the_episodes_and_out_of_the_rewards():
+    tally = make_tally(Outcome.SUCCESS, Outcome.FAILURE, Outcome.INFRA_ERROR, Outcome.SUCCESS)
+    assert (tally.success, tally.reward_mean, tally.scored, tally.infra_errors) == (2 / 4, 2 / 3, 3, 1)
+    assert (tally.invalid_share, tally.truncated_share) == (0.5, 0.25)
+
+
+def test_a_tally_without_episodes_has_no_rates():
+    assert (Tally().success, Tally().reward_mean, Tally().invalid_share, Tally().truncated_share) == (None, None, None, None)
+
+
+def test_a_phase_above_the_infra_limit_makes_a_run_degraded_and_is_named():
+    share = InfraShare(0.25)
+    share.add("eval_before", make_tally(Outcome.SUCCESS, Outcome.SUCCESS, Outcome.SUCCESS, Outcome.INFRA_ERROR))
+    assert share.sentence() is None
+    share.add("train", make_tally(Outcome.SUCCESS, Outcome.INFRA_ERROR))
+    assert share.sentence() == "infra share: expected at most 25% of scheduled episodes, got train 50.0% (1 of 2)"
