@@ -100,7 +100,8 @@ async def _send(http: httpx.AsyncClient, request: httpx.Request, where: str) -> 
 
 async def _bounded_body(response: httpx.Response, where: str) -> bytes:
     body = bytearray()
-    async for chunk in response.aiter_raw():
+    # A transport without a network gives a reply that is already read, and cannot be read in pieces.
+    async for chunk in response.aiter_bytes() if response.is_stream_consumed else response.aiter_raw():
         body += chunk
         if len(body) > MAX_REPLY_BYTES:
             raise EnvFailure(InfraCause.PROTOCOL, f"{where}: expected at most {MAX_REPLY_BYTES} bytes, got more")

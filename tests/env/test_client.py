@@ -1,0 +1,198 @@
+"""Sessions: one call at a time, done once, closed once, each with its replica."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import replace
+
+import httpx
+import pytest
+
+from agentgym_cli.env.client import HttpEnvClient, build_http
+from agentgym_cli.env.contract import EnvClient, EnvFailure, EnvSession, InfraCause
+from agentgym_cli.env.dialect import load_dialect
+from tests.env.toy_world import URL, ToyWorld, prompt
+
+TEXTCRAFT = load_dialect("textcraft")
+
+
+def client_of(world: ToyWorld, **options) -> HttpEnvClient:
+    return HttpEnvClient(world.http(), TEXTCRAFT, [URL], **options)
+
+
+def seams(client: HttpEnvClient) -> EnvClient:
+    """The type checker's proof that the client is what the contract asks for; so is its session."""
+    return client
+
+
+async def test_an_episode_from_reset_to_done():
+    world = ToyWorld()
+    client = client_of(world)
+    session: EnvSession = await client.open()
+    assert await session.reset(3) == prompt(3)
+    assert await session.oracle() == ("get 2 part", "craft item3")
+    replies = [await session.step(action) for action in ("get 2 part", "craft item3")]
+    assert [(reply.observation, reply.reward, reply.done) for reply in replies] == [("Got 2 part", 0.0, False), ("Crafted item3", 1.0, True)]
+    await session.close()
+    assert world.sessions == {}
+    await client.aclose()
+
+
+async def test_promise_02_done_latches_whatever_the_server_would_say():
+    world = ToyWorld()
+    session = await client_of(world).open()
+    await session.reset(0)
+    for action in await session.oracle():
+        await session.step(action)
+    with pytest.raises(AssertionError, match="after done"):
+        await session.step("inventory")
+    assert world.calls.count("step") == 2
+    assert await session.reset(1) == prompt(1)
+    assert (await session.step("inventory")).done is False
+
+
+async def test_a_step_before_a_reset_is_our_mistake():
+    session = await client_of(ToyWorld()).open()
+    with pytest.raises(AssertionError, match="before reset"):
+        await session.step("inventory")
+
+
+async def test_sessions_go_round_the_replicas_and_stay():
+    hosts: list[tuple[str, str]] = []
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        hosts.append((request.url.host, request.url.path))
+        return httpx.Response(200, json={"id": len(hosts), "observation": "o", "reward": 0, "done": False})
+
+    client = HttpEnvClient(build_http(transport=httpx.MockTransport(handler)), TEXTCRAFT, ["http://a", "http://b/", "http://c"])
+    sessions = [await client.open() for _ in range(4)]
+    assert [session.replica for session in sessions] == ["http://a", "http://b", "http://c", "http://a"]
+    hosts.clear()
+    for session in sessions:
+        await session.reset(0)
+        await session.step("x")
+    assert [host for host, _ in hosts] == ["a", "a", "b", "b", "c", "c", "a", "a"]
+
+
+async def test_a_failed_step_is_sent_once():
+    for answer in (httpx.Response(503), httpx.ReadError("lost"), httpx.ReadTimeout("slow")):
+        sent: list[str] = []
+
+        def handler(request: httpx.Request, sent: list[str] = sent, answer: object = answer) -> httpx.Response:
+            sent.append(request.url.path)
+            if request.url.path == "/step":
+                if isinstance(answer, Exception):
+                    raise answer
+                return answer
+            return httpx.Response(200, json={"id": 1, "observation": "o"})
+
+        session = await HttpEnvClient(build_http(transport=httpx.MockTransport(handler)), TEXTCRAFT, [URL]).open()
+        await session.reset(0)
+        with pytest.raises(EnvFailure):
+            await session.step("x")
+        assert sent == ["/create", "/reset", "/step"]
+
+
+async def test_calls_on_one_session_wait_for_each_other():
+    inside, most = 0, 0
+
+    async def handler(request: httpx.Request) -> httpx.Response:
+        nonlocal inside, most
+        inside += 1
+        most = max(most, inside)
+        await asyncio.sleep(0)
+        inside -= 1
+        return httpx.Response(200, json={"id": 1, "observation": "o", "reward": 0, "done": False})
+
+    session = await HttpEnvClient(build_http(transport=httpx.MockTransport(handler)), TEXTCRAFT, [URL]).open()
+    await session.reset(0)
+    await asyncio.gather(*(session.step(str(number)) for number in range(8)))
+    assert most == 1
+
+
+async def test_a_session_is_closed_once():
+    world = ToyWorld()
+    session = await client_of(world).open()
+    await asyncio.gather(session.close(), session.close())
+    await session.close()
+    assert world.calls.count("close") == 1
+
+
+async def test_a_close_that_fails_is_logged_and_not_raised(caplog):
+    world = ToyWorld()
+    session = await client_of(world).open()
+    world.sessions.clear()
+    with caplog.at_level(logging.WARNING):
+        await session.close()
+        await session.close()
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "session not closed (reported_error): POST /close at http://toy, session 0" in caplog.text
+
+
+async def test_a_hanging_step_is_a_timeout_and_the_session_can_still_be_closed():
+    world = ToyWorld("hang")
+    session = await client_of(world, call_seconds=0.05).open()
+    await session.reset(0)
+    with pytest.raises(EnvFailure) as caught:
+        await session.step("inventory")
+    assert caught.value.cause is InfraCause.TIMEOUT
+    await session.close()
+    assert world.sessions == {}
+
+
+async def test_a_session_whose_creation_is_cancelled_is_closed_all_the_same():
+    world = ToyWorld()
+    asked, answer = asyncio.Event(), asyncio.Event()
+    app = world.http()._direct
+
+    async def slow_create(request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/create":
+            asked.set()
+            await answer.wait()
+        return await app.handle_async_request(request)
+
+    client = HttpEnvClient(build_http(transport=httpx.MockTransport(slow_create)), TEXTCRAFT, [URL])
+    opening = asyncio.ensure_future(client.open())
+    await asked.wait()
+    opening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+    answer.set()
+    await client.aclose()
+    assert world.calls == ["create", "close"]
+    assert world.sessions == {}
+
+
+async def test_where_sessions_cannot_be_closed_nothing_is_sent():
+    routes = replace(TEXTCRAFT.spec.routes, close=None)
+    world = ToyWorld()
+    session = await HttpEnvClient(world.http(), replace(TEXTCRAFT, spec=replace(TEXTCRAFT.spec, routes=routes)), [URL]).open()
+    await session.close()
+    assert world.calls == ["create"]
+
+
+@pytest.mark.parametrize("call", ["oracle", "verify"])
+async def test_a_route_that_the_dialect_lacks_is_a_4xx_without_a_call(call):
+    routes = replace(TEXTCRAFT.spec.routes, oracle=None, verify=None)
+    world = ToyWorld()
+    session = await HttpEnvClient(world.http(), replace(TEXTCRAFT, spec=replace(TEXTCRAFT.spec, routes=routes)), [URL]).open()
+    with pytest.raises(EnvFailure) as caught:
+        await getattr(session, call)()
+    assert caught.value.cause is InfraCause.SERVER_4XX
+    assert world.calls == ["create"]
+
+
+async def test_many_episodes_at_once_each_see_their_own_world():
+    world = ToyWorld()
+    client = client_of(world)
+
+    async def episode(index: int) -> tuple[str, bool]:
+        session = await client.open()
+        first = await session.reset(index)
+        replies = [await session.step(action) for action in await session.oracle()]
+        await session.close()
+        return first, replies[-1].done
+
+    assert await asyncio.gather(*map(episode, range(64))) == [(prompt(index), True) for index in range(64)]
+    assert world.sessions == {}
