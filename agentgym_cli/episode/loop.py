@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from agentgym_cli.env.contract import ActionRule, EnvClient, EnvFailure, EnvSession, EpisodeRules, InfraCause, StepReply
@@ -124,24 +125,33 @@ class _Play:
         )
 
     async def _with_session(self, seed: int) -> _Stop:
-        async with self._deadlines.env_call():
-            session = await self._env.open()
+        session: EnvSession | None = None
         try:
+            async with self._deadlines.env_call():
+                session = await self._env.open()
             self._replica = session.replica
             return await self._with_player(session, seed)
         finally:
-            await _to_the_end(session.close(), seconds=self._close_seconds, what=f"close of a session on {session.replica}")
+            if session is not None:
+                await _to_the_end(session.close(), seconds=self._close_seconds, what=f"close of a session on {session.replica}")
 
     async def _with_player(self, session: EnvSession, seed: int) -> _Stop:
-        self._policy_acts = True
-        async with self._deadlines.policy_call():
-            player = await self._policy.open(self._episode, seed=seed, session=session)
-        self._policy_acts = False
+        player: PolicyEpisode | None = None
         try:
+            async with self._policy_call():
+                player = await self._policy.open(self._episode, seed=seed, session=session)
             return await self._turns_until_stop(session, player)
         finally:
-            self._trajectory = player.trajectory()
-            await _to_the_end(player.close(), seconds=None, what=f"close of an episode of policy {self._policy.name}")
+            if player is not None:
+                self._trajectory = player.trajectory()
+                await _to_the_end(player.close(), seconds=None, what=f"close of an episode of policy {self._policy.name}")
+
+    @asynccontextmanager
+    async def _policy_call(self) -> AsyncIterator[None]:
+        self._policy_acts = True
+        async with self._deadlines.policy_call():
+            yield
+        self._policy_acts = False
 
     async def _turns_until_stop(self, session: EnvSession, player: PolicyEpisode) -> _Stop:
         async with self._deadlines.env_call():
@@ -171,10 +181,8 @@ class _Play:
     async def _turn(self, session: EnvSession, player: PolicyEpisode) -> bool:
         """One turn; True when the world says that the task is over."""
         observation, spent_before = self._observation, self._deadlines.policy_seconds
-        self._policy_acts = True
-        async with self._deadlines.policy_call():
+        async with self._policy_call():
             said = await player.act(observation)
-        self._policy_acts = False
         policy_seconds = self._deadlines.policy_seconds - spent_before
         parsed = read_action(said.text, self._action_rule)
         spent_before = self._deadlines.env_seconds

@@ -45,7 +45,10 @@ def solve_in(turns: int) -> Callable[[int, str, int], StepReply]:
 
 @dataclass
 class FakeEnv:
-    """An EnvClient. ``answer(task, action, turn)`` plays the world, ``fault(call, session)`` and ``seconds(call, session)`` disturb it."""
+    """An EnvClient; sessions are numbered as they are asked for.
+
+    ``answer(task, action, turn)`` plays the world, ``fault(call, session)`` and ``seconds(call, session)`` disturb it.
+    """
 
     answer: Callable[[int, str, int], StepReply] = field(default_factory=lambda: solve_in(1))
     first: Callable[[int], str] = "task {}".format
@@ -53,16 +56,17 @@ class FakeEnv:
     seconds: Callable[[str, int], float] = lambda call, session: 0.0
     plan: tuple[str, ...] = ()
     satisfied: bool = True
-    opened: int = 0
+    opened: list[int] = field(default_factory=list)
     closed: list[int] = field(default_factory=list)
     steps: list[tuple[int, str]] = field(default_factory=list)
     most_open: int = 0
+    asked: int = 0
 
     async def open(self) -> FakeSession:
-        number = self.opened
+        number, self.asked = self.asked, self.asked + 1
         await self.disturb("open", number)
-        self.opened += 1
-        self.most_open = max(self.most_open, self.opened - len(self.closed))
+        self.opened.append(number)
+        self.most_open = max(self.most_open, len(self.opened) - len(self.closed))
         return FakeSession(self, number)
 
     async def aclose(self) -> None:
@@ -76,7 +80,7 @@ class FakeEnv:
 
     @property
     def left_open(self) -> set[int]:
-        return set(range(self.opened)) - set(self.closed)
+        return set(self.opened) - set(self.closed)
 
 
 class FakeSession:

@@ -26,10 +26,11 @@ class _VirtualSelector(selectors.DefaultSelector):  # type: ignore[valid-type,mi
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """Starts at second 1000. Worker threads take no time unless they ask for it with ``advance``."""
+    """Starts at second 1000. What runs in a worker thread answers after ``thread_seconds``."""
 
     def __init__(self) -> None:
         self.working_threads = 0
+        self.thread_seconds = 0.0
         self._virtual = 1_000.0
         self._pool = ThreadPoolExecutor(1)
         selector = _VirtualSelector()
@@ -45,18 +46,36 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def run_in_executor(self, executor: Executor | None, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:  # type: ignore[override]
         self.working_threads += 1
-        future = super().run_in_executor(executor, func, *args)
-        future.add_done_callback(self._thread_done)
-        return future
+        work = super().run_in_executor(executor, func, *args)
+        answer: asyncio.Future[T] = self.create_future()
 
-    def _thread_done(self, _: object) -> None:
-        self.working_threads -= 1
+        def worked(_: object) -> None:
+            self.working_threads -= 1
+            self.call_later(self.thread_seconds, copy)
+
+        def copy() -> None:
+            if answer.done():
+                return
+            error = work.exception()
+            if error is None:
+                answer.set_result(work.result())
+            else:
+                answer.set_exception(error)
+
+        work.add_done_callback(worked)
+        return answer
 
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
         self._pool.shutdown()
 
 
-def run_virtual(main: Coroutine[Any, Any, T]) -> T:
+def run_virtual(main: Coroutine[Any, Any, T], *, thread_seconds: float = 0.0) -> T:
     """Run ``main`` under a clock of its own; a deadlock is an error, not a hang."""
-    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+
+    def loop() -> VirtualLoop:
+        made = VirtualLoop()
+        made.thread_seconds = thread_seconds
+        return made
+
+    with asyncio.Runner(loop_factory=loop) as runner:
         return runner.run(main)
