@@ -54,7 +54,7 @@ def environment(session: nox.Session, name: str) -> Path:
     if not made.exists() or made.read_text() != wanted:
         bounded(session, INSTALL_SECONDS, sys.executable, "-m", "venv", "--clear", str(place))
         for requirements in ENVIRONMENTS[name]:
-            bounded(session, INSTALL_SECONDS, str(place / "bin/python"), "-m", "pip", "install", "--quiet", *requirements)
+            bounded(session, INSTALL_SECONDS, str(place / "bin/python"), "-m", "pip", "install", "--quiet", "--no-compile", *requirements)
         made.write_text(wanted)
     return place / "bin"
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOMS = ("agentgym_cli", "envs", "tests", "benchmarks", "docs", "noxfile.py")
+ROOMS = ("agentgym_cli", "envs", "lockfiles", "tests", "benchmarks", "docs", "noxfile.py")
 FILE_LINES = 500
 FUNCTION_LINES = 60
 DOCSTRING_LINES = 5
