@@ -182,3 +182,16 @@ def store_rebuild(
     from agentgym_cli.verbs.report import rebuild_store
 
     show_rebuilt(rebuild_store(runs_dir, store), as_json=as_json)
+
+
+@store_app.command(name="digest")
+def store_digest(
+    run: Annotated[str, typer.Argument(help="Run name, unique beginning of one, or run folder.", show_default=False)],
+    store: Annotated[Path, typer.Option("--store", help="Store file that holds the run.")] = Path("results.duckdb"),
+    as_json: AsJson = False,
+) -> None:
+    """Digest a run's results: equal for two runs of one frozen run wherever equal bits are promised."""
+    from agentgym_cli.cli.show import show_digest
+    from agentgym_cli.verbs.report import digest_results
+
+    show_digest(*digest_results(run, store), as_json=as_json)

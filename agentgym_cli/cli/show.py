@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from agentgym_cli.env.probe import ProbeReport
     from agentgym_cli.recipe.freeze import Difference, Frozen
     from agentgym_cli.report.model import Report
+    from agentgym_cli.store.digest import ResultsDigest
     from agentgym_cli.store.loader import LoadReport
     from agentgym_cli.verbs.capacity import CapacityAnswer
     from agentgym_cli.verbs.request import Request
@@ -142,6 +143,18 @@ def show_rebuilt(reports: Sequence[LoadReport], *, as_json: bool) -> None:
         return
     for value in values:
         stdout_console().print(f"{value['run']}: {value['records']} records, {value['torn']} torn lines left out", soft_wrap=True)
+
+
+def show_digest(run: str, digest: ResultsDigest, *, as_json: bool) -> None:
+    """Print the digest of a run's results and of each part."""
+    parts = {name: getattr(digest, name) for name in ("scheduled", "attempts", "turns", "tokens", "outcomes", "metrics")}
+    if as_json:
+        print_json({"run": run, "digest": digest.whole, "rows": digest.rows, "parts": parts})
+        return
+    console = stdout_console()
+    for name, value in parts.items():
+        console.print(f"{name:<10}{value}", soft_wrap=True)
+    console.print(f"{'results':<10}{digest.whole}", soft_wrap=True)
 
 
 def show_resolved(request: Request, *, as_json: bool) -> None:

@@ -62,7 +62,6 @@ async def _evaluate(prepared: Prepared, choice: PolicyChoice, checkpoint: Checkp
             stage = stage_of(run, prepared.dialect, world.client, recorder, history, progress)
             policy = _policy(prepared, choice, checkpoint)
             schedule = evaluation_schedule(splits, phase="eval", step=step, samples=spec.samples_per_task, horizon=spec.horizon, limit=spec.limit)
-            recorder.metrics("eval", step, {"not_scheduled_by_choice": sum(map(len, splits.values())) - len(tasks)})
             _, tally = await stage.play(schedule, policy, announce="evaluate")
             infra.add("eval", tally)
     return Finished(prepared=prepared, degraded=infra.sentence())

@@ -7,7 +7,10 @@ from pathlib import Path
 from agentgym_cli.errors import RecipeError, StoreError
 from agentgym_cli.report.build import build_report
 from agentgym_cli.report.model import Report
+from agentgym_cli.store.digest import ResultsDigest, results_digest
 from agentgym_cli.store.loader import LoadReport
+from agentgym_cli.store.opening import open_for_reading
+from agentgym_cli.store.queries import find_run
 from agentgym_cli.store.rebuild import rebuild
 
 
@@ -16,6 +19,13 @@ def report_on(run: str, database: Path) -> Report:
     if not database.is_file():
         raise StoreError(f"{database}: expected a store, got no such file", "name it with --store FILE, or make it: agentgym store rebuild")
     return build_report(database, run)
+
+
+def digest_results(run: str, database: Path) -> tuple[str, ResultsDigest]:
+    """The run's name and the digest of its results, part by part. Raises StoreError."""
+    with open_for_reading(database) as connection:
+        found = find_run(connection, run)
+        return found.run, results_digest(connection, found.run)
 
 
 def rebuild_store(runs_dir: Path, database: Path) -> list[LoadReport]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from agentgym_cli.episode.types import ScheduledEpisode, Task
+from agentgym_cli.learn.schedules import tasks_at
 from agentgym_cli.recipe.tasks import TaskRow
 
 
@@ -16,9 +16,9 @@ def tasks_of(rows: Sequence[TaskRow], *, env: str, split: str) -> tuple[Task, ..
 
 
 def demonstration_schedule(tasks: Sequence[Task], *, seed: int, count: int, horizon: int) -> list[ScheduledEpisode]:
-    """The first ``count`` tasks in an order of (seed, task id) alone; fewer when there are fewer."""
-    order = sorted(tasks, key=lambda task: hashlib.sha256(f"demonstrations\n{seed}\n{task.id}".encode()).digest())
-    return [ScheduledEpisode(phase="warm_start", step=0, task=task, sample=0, horizon=horizon) for task in order[:count]]
+    """The first ``count`` tasks in the drawing order of training, fewer when there are fewer."""
+    drawn = tasks_at(tasks, seed, 1, min(count, len(tasks)))
+    return [ScheduledEpisode(phase="warm_start", step=0, task=task, sample=0, horizon=horizon) for task in drawn]
 
 
 def training_schedule(tasks: Sequence[Task], *, step: int, group_size: int, horizon: int) -> list[ScheduledEpisode]:
