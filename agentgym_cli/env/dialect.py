@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import get_args, get_type_hints
 
 import orjson
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
 
 from agentgym_cli.env.contract import ActionRule, EpisodeRules, ListedActions
 from agentgym_cli.env.dialect_schema import DialectSpec
@@ -18,6 +20,22 @@ from agentgym_cli.recipe.yaml import YamlFile, read_text, read_yaml
 SHIPPED = Path(__file__).parent / "dialects"
 _LARGEST_PROMPT = 64 * 1024
 _SPEC = TypeAdapter(DialectSpec)
+_UNKNOWN_KEY = "unexpected_keyword_argument"
+_QUOTED = re.compile(r"'([^']*)'")
+_WORDS = {
+    "missing": "a value",
+    "bool_type": "true or false",
+    "dataclass_type": "a mapping",
+    "dict_type": "a mapping",
+    "float_type": "a number",
+    "int_type": "an integer",
+    "string_pattern_mismatch": "text that matches {pattern}",
+    "string_too_long": "at most {max_length} characters",
+    "string_too_short": "text",
+    "string_type": "text",
+    "too_short": "at least {min_length} of them",
+    "tuple_type": "a list",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,30 +108,42 @@ def _validated(file: YamlFile) -> DialectSpec:
 
 
 def _explained(err: ValidationError, file: YamlFile) -> RecipeError:
-    """The first of pydantic's complaints, with the line of the innermost key that the file has."""
-    first = err.errors(include_url=False)[0]
-    place = first["loc"]
+    """The worst of pydantic's complaints (an unknown key explains a missing one), with the line of the innermost key that the file has."""
+    worst = min(err.errors(include_url=False), key=lambda problem: problem["type"] != _UNKNOWN_KEY)
+    place = tuple(part for part in worst["loc"] if part != "[key]")
     known = next(place[:end] for end in range(len(place), -1, -1) if place[:end] in file.lines)
-    where = f"{file.path}:{file.lines[known]}: {'.'.join(map(str, place))}"
-    if first["type"] != "unexpected_keyword_argument":
-        got = "" if first["type"] == "missing" else f", got {shown(first['input'])}"
-        return RecipeError(f"{where}: {first['msg']}{got}")
-    names = _names_at(place[:-1])
-    hint = f"did you mean {nearest(str(place[-1]), names)}?"
-    return RecipeError(f"{where}: expected one of {listed(names)}, got {shown(place[-1])}", hint=hint)
+    where = ": ".join(filter(None, (f"{file.path}:{file.lines[known]}", ".".join(map(str, place)))))
+    unknown = worst["type"] == _UNKNOWN_KEY
+    names = _names_at(place[:-1]) if unknown else _QUOTED.findall(worst.get("ctx", {}).get("expected", ""))
+    got = place[-1] if unknown else worst["input"]
+    if names:
+        hint = f"did you mean {nearest(got, names)}?" if isinstance(got, str) else None
+        return RecipeError(f"{where}: expected {'one of ' * (len(names) > 1)}{listed(names)}, got {shown(got)}", hint)
+    tail = {"value_error": "", "missing": ", got nothing"}.get(worst["type"], f", got {shown(got)}")
+    return RecipeError(f"{where}: {_expected(worst)}{tail}")
+
+
+def _expected(problem: ErrorDetails) -> str:
+    """What pydantic expected, in our words where it has a template of ours."""
+    template = _WORDS.get(problem["type"])
+    if template is not None:
+        return f"expected {template.format(**problem.get('ctx', {}))}"
+    said = problem["msg"].removeprefix("Value error, ")
+    return said if said.startswith("expected") else f"expected {said.removeprefix('Input should be ')}"
 
 
 def _names_at(place: tuple[str | int, ...]) -> list[str]:
-    """Field names of the section at ``place`` of a dialect file."""
-    owner: object = DialectSpec
+    """Field names of the section at ``place`` of a dialect file; numbers and names of entries lead nowhere further."""
+    owner: type = DialectSpec
     for token in place:
-        if is_dataclass(owner) and isinstance(token, str):
-            owner = _section_in(get_type_hints(owner).get(token))
-    return [field.name for field in fields(owner)] if is_dataclass(owner) else []
+        hints = get_type_hints(owner)
+        if token in hints:
+            owner = _section_in(hints[str(token)]) or owner
+    return [field.name for field in fields(owner)]
 
 
-def _section_in(hint: object) -> object:
+def _section_in(hint: object) -> type | None:
     """The one section inside a type such as ``tuple[Match, ...]``, ``dict[Name, ActionSpec]`` or ``CloseRoute | None``."""
-    if is_dataclass(hint):
+    if isinstance(hint, type) and is_dataclass(hint):
         return hint
     return next((found for inner in get_args(hint) if (found := _section_in(inner)) is not None), None)
