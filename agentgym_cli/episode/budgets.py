@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable
+from types import TracebackType
 
 from agentgym_cli.episode.types import StopReason
 from agentgym_cli.recipe.schema.world import BudgetsSpec
@@ -19,59 +19,81 @@ class BudgetSpent(Exception):
         self.detail = detail
 
 
-def now() -> float:
-    """Seconds on the running loop's monotonic clock."""
-    return asyncio.get_running_loop().time()
-
-
 class Deadlines:
     """The deadlines of one episode that starts now, and what its two sides have used."""
 
     def __init__(self, budgets: BudgetsSpec) -> None:
         self._budgets = budgets
-        self._started = now()
-        self.policy_seconds = 0.0
-        self.env_seconds = 0.0
+        self._clock = asyncio.get_running_loop().time
+        self._started = self._clock()
+        self._episode_end = self._started + budgets.episode_seconds
+        self._policy = _Side(StopReason.POLICY_DEADLINE, "policy call", budgets.policy_call_seconds)
+        self._env = _Side(StopReason.ENV_DEADLINE, "env call", budgets.env_call_seconds)
+        self.policy_acts = False
+        """True from the start of a policy's call to the start of a world's call: whom an unexpected exception came from."""
 
     @property
     def seconds(self) -> float:
         """Since the episode started."""
-        return now() - self._started
+        return self._clock() - self._started
 
-    @asynccontextmanager
-    async def policy_call(self) -> AsyncIterator[None]:
-        """Bound one call of the policy. Raises BudgetSpent(POLICY_DEADLINE)."""
-        began = now()
-        try:
-            async with self._bounded(self._budgets.policy_call_seconds, StopReason.POLICY_DEADLINE, "policy call"):
-                yield
-        finally:
-            self.policy_seconds += now() - began
+    @property
+    def policy_seconds(self) -> float:
+        """Spent in calls of the policy."""
+        return self._policy.spent
 
-    @asynccontextmanager
-    async def env_call(self) -> AsyncIterator[None]:
-        """Bound one call of the world. Raises BudgetSpent(ENV_DEADLINE)."""
-        began = now()
-        try:
-            async with self._bounded(self._budgets.env_call_seconds, StopReason.ENV_DEADLINE, "env call"):
-                yield
-        finally:
-            self.env_seconds += now() - began
+    @property
+    def env_seconds(self) -> float:
+        """Spent in calls of the world."""
+        return self._env.spent
 
-    @asynccontextmanager
-    async def _bounded(self, seconds: float, stop: StopReason, what: str) -> AsyncIterator[None]:
-        """An answer that comes late because the loop was held up is late all the same: the side that answered has used the time."""
-        episode_end, call_end = self._started + self._budgets.episode_seconds, now() + seconds
-        detail = f"{what}: expected an answer within {seconds:g} s, got none"
-        if episode_end < call_end:
-            detail = f"{what}: expected the episode to end within {self._budgets.episode_seconds:g} s, got no end"
-        end = min(call_end, episode_end)
+    def policy_call(self) -> _Call:
+        """Bound one call of the policy (``async with``). Raises BudgetSpent(POLICY_DEADLINE)."""
+        self.policy_acts = True
+        return _Call(self._policy, self._clock, self._episode_end, self._budgets.episode_seconds)
+
+    def env_call(self) -> _Call:
+        """Bound one call of the world (``async with``). Raises BudgetSpent(ENV_DEADLINE)."""
+        self.policy_acts = False
+        return _Call(self._env, self._clock, self._episode_end, self._budgets.episode_seconds)
+
+
+class _Side:
+    """One side's limit per call and what it has used of the episode, in seconds."""
+
+    def __init__(self, stop: StopReason, what: str, seconds: float) -> None:
+        self.stop = stop
+        self.what = what
+        self.seconds = seconds
+        self.spent = 0.0
+
+
+class _Call:
+    """The bounds of one call. An answer that comes late because the loop was held up is late all the same."""
+
+    def __init__(self, side: _Side, clock: Callable[[], float], episode_end: float, episode_seconds: float) -> None:
+        self._side = side
+        self._clock = clock
+        self._episode_end = episode_end
+        self._episode_seconds = episode_seconds
+
+    async def __aenter__(self) -> None:
+        self._began = self._clock()
+        self._end = min(self._began + self._side.seconds, self._episode_end)
+        self._scope = asyncio.timeout_at(self._end)
+        await self._scope.__aenter__()
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        ended = self._clock()
+        self._side.spent += ended - self._began
         try:
-            async with asyncio.timeout_at(end) as scope:
-                yield
+            await self._scope.__aexit__(kind, error, traceback)
         except TimeoutError as err:
-            if not scope.expired():
-                raise
-            raise BudgetSpent(stop, detail) from err
-        if now() >= end:
-            raise BudgetSpent(stop, detail)
+            raise self._budget_spent() from err
+        if error is None and ended >= self._end:
+            raise self._budget_spent()
+
+    def _budget_spent(self) -> BudgetSpent:
+        if self._end < self._episode_end:
+            return BudgetSpent(self._side.stop, f"{self._side.what}: expected an answer within {self._side.seconds:g} s, got none")
+        return BudgetSpent(self._side.stop, f"{self._side.what}: expected the episode to end within {self._episode_seconds:g} s, got no end")

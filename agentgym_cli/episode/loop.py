@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import Coroutine
 from dataclasses import dataclass
 
 from agentgym_cli.env.contract import ActionRule, EnvClient, EnvFailure, EnvSession, EpisodeRules, InfraCause, StepReply
@@ -74,8 +73,6 @@ class _Play:
         self._trajectory: Trajectory | None = None
         self._verified: bool | None = None
         self._replica = ""
-        self._policy_acts = False
-        """Whose call is in flight, for the blame."""
 
     async def until_stop(self, seed: int) -> _Stop:
         """Play to a stop and turn every failure of either side into one."""
@@ -138,20 +135,13 @@ class _Play:
     async def _with_player(self, session: EnvSession, seed: int) -> _Stop:
         player: PolicyEpisode | None = None
         try:
-            async with self._policy_call():
+            async with self._deadlines.policy_call():
                 player = await self._policy.open(self._episode, seed=seed, session=session)
             return await self._turns_until_stop(session, player)
         finally:
             if player is not None:
                 self._trajectory = player.trajectory()
                 await _to_the_end(player.close(), seconds=None, what=f"close of an episode of policy {self._policy.name}")
-
-    @asynccontextmanager
-    async def _policy_call(self) -> AsyncIterator[None]:
-        self._policy_acts = True
-        async with self._deadlines.policy_call():
-            yield
-        self._policy_acts = False
 
     async def _turns_until_stop(self, session: EnvSession, player: PolicyEpisode) -> _Stop:
         async with self._deadlines.env_call():
@@ -181,7 +171,7 @@ class _Play:
     async def _turn(self, session: EnvSession, player: PolicyEpisode) -> bool:
         """One turn; True when the world says that the task is over."""
         observation, spent_before = self._observation, self._deadlines.policy_seconds
-        async with self._policy_call():
+        async with self._deadlines.policy_call():
             said = await player.act(observation)
         policy_seconds = self._deadlines.policy_seconds - spent_before
         parsed = read_action(said.text, self._action_rule)
@@ -222,7 +212,7 @@ class _Play:
     def _blame(self, err: Exception) -> _Stop:
         _log.exception("episode %s: unexpected %s", self._episode.id, type(err).__name__)
         detail = f"unexpected {type(err).__name__}: {err}"
-        if self._policy_acts:
+        if self._deadlines.policy_acts:
             return _Stop(StopReason.POLICY_PROTOCOL, None, detail)
         return _Stop(StopReason.ENV_ERROR, InfraCause.PROTOCOL, detail)
 
