@@ -37,6 +37,9 @@ class Session(Protocol):
     def oracle(self) -> tuple[str, ...]:
         """Actions that solve the task from its start."""
 
+    def close(self) -> None:
+        """Release what the session holds outside this process's memory; called once, after its last call."""
+
 
 class World(Protocol):
     """One kind of task, and what all its sessions share."""
@@ -48,6 +51,10 @@ class World(Protocol):
     @property
     def greeting(self) -> str:
         """What ``GET /`` answers."""
+
+    @property
+    def blocking(self) -> bool:
+        """Whether calls may take longer than a millisecond or two, so that the shell runs them in threads."""
 
     @property
     def task_count(self) -> int:

@@ -65,6 +65,8 @@ class Book:
     name: str
     recipes: tuple[Recipe, ...]
     tags: Mapping[str, tuple[str, ...]]
+    others: tuple[str, ...] = ()
+    """Items that no recipe uses or makes; they are found."""
     variants: int = 1
     """Listings per goal: task ``variant * len(goals) + rank`` asks for goal ``rank``."""
     rule: ListingRule = ListingRule()
@@ -136,7 +138,7 @@ def book_json(book: Book) -> str:
 
 def _depths(book: Book) -> dict[str, int]:
     inputs = {member for recipe in book.recipes for part in recipe.inputs for member in book.members(part.name)}
-    names = {*inputs, *book.by_output, *(member for members in book.tags.values() for member in members)}
+    names = {*inputs, *book.others, *book.by_output, *(member for members in book.tags.values() for member in members)}
     if clash := names & set(book.tags):
         raise BookError(f"book {book.name}: expected tags and items to have different names, got {sorted(clash)}")
     depths = {name: 0 for name in names if name not in book.by_output}

@@ -34,6 +34,7 @@ class TextCraft:
     """Take task numbers modulo their count, as upstream does, where they would be refused."""
     name: str = "textcraft"
     greeting: str = "This is environment TextCraft."
+    blocking: bool = False
 
     @property
     def task_count(self) -> int:
@@ -86,6 +87,9 @@ class TextCraftSession:
         """Actions that make the goal from an empty inventory with the listed recipes."""
         return plan(self.world.book, listed_recipes(self.world.book, self._started()), self.goal())
 
+    def close(self) -> None:
+        """Nothing is held."""
+
     def _started(self) -> int:
         if self._index is None:
             raise WorldError("The session has no task. Reset it first.")
@@ -107,11 +111,12 @@ class TextCraftSession:
         name = _item(typed)
         if not self.world.book.is_found(name):
             raise _Refused(f"Could not find {typed}")
-        held = self._inventory.get(name, 0) + int(amount)
+        count = int(amount)
+        held = self._inventory.get(name, 0) + count
         if held > MOST_HELD:
             raise _Refused(f"Could not find that many {typed}")
         self._inventory[name] = held
-        return f"Got {amount} {typed}"
+        return f"Got {count} {typed}"
 
     def _show(self) -> str:
         if not self._inventory:

@@ -1,0 +1,93 @@
+"""What clients send: bodies and queries, checked as upstream's server checks them, with the same 422 replies. Knows no world."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TypeVar
+
+import orjson
+from pydantic import BaseModel, ValidationError
+
+MOST_BYTES = 1_048_576
+"""Most bytes of a request's body."""
+
+B = TypeVar("B", bound=BaseModel)
+
+
+class Unprocessable(Exception):
+    """HTTP 422; ``detail`` is the list that the reply holds."""
+
+    def __init__(self, detail: list[dict[str, object]]) -> None:
+        super().__init__(detail)
+        self.detail = detail
+
+
+class Create(BaseModel):
+    """POST /create. Both fields are checked and have no effect, as upstream."""
+
+    commands: str | None = None
+    goal: str | None = None
+
+
+class Numbered(BaseModel):
+    """POST /close and the queries of every GET route."""
+
+    id: int
+
+
+class Step(BaseModel):
+    """POST /step."""
+
+    id: int
+    action: str
+
+
+class Reset(BaseModel):
+    """POST /reset."""
+
+    id: int
+    data_idx: int | None = 0
+
+
+def read_body(model: type[B], body: bytes) -> B:
+    """A JSON body as ``model``; numbers are coerced as upstream does (``"1"``, ``3.0``, ``true``). Unprocessable otherwise."""
+    if not body:
+        raise Unprocessable([_missing("body")])
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError as err:
+        raise Unprocessable([_invalid_json(body, err)]) from err
+    if value is None:
+        raise Unprocessable([_missing("body")])
+    return _validated(model, value, "body")
+
+
+def read_query(query: Mapping[str, str]) -> Numbered:
+    """The session id of a GET request; Unprocessable otherwise."""
+    if "id" not in query:
+        raise Unprocessable([_missing("query", "id")])
+    return _validated(Numbered, {"id": query["id"]}, "query")
+
+
+def _validated(model: type[B], value: object, place: str) -> B:
+    try:
+        return model.model_validate(value, from_attributes=True)
+    except ValidationError as err:
+        raise Unprocessable([{**error, "loc": [place, *error["loc"]]} for error in err.errors(include_url=False)]) from err
+
+
+def _missing(*place: str) -> dict[str, object]:
+    return {"type": "missing", "loc": list(place), "msg": "Field required", "input": None}
+
+
+def _invalid_json(body: bytes, err: orjson.JSONDecodeError) -> dict[str, object]:
+    """Upstream reads JSON with the standard library, whose words and position are kept where it refuses too."""
+    reason, position = err.msg, err.pos
+    try:
+        json.loads(body)
+    except json.JSONDecodeError as refused:
+        reason, position = refused.msg, refused.pos
+    except ValueError as refused:
+        reason = str(refused)
+    return {"type": "json_invalid", "loc": ["body", position], "msg": "JSON decode error", "input": {}, "ctx": {"error": reason}}

@@ -1,0 +1,145 @@
+"""A book from a folder of recipe files in the game's own JSON format, by upstream's rules, with files read in sorted order.
+
+Shaped and shapeless crafting counts, other types are skipped. An ingredient with alternatives means the first. A tag is satisfied by made items
+whose recipe has the tag as its group; a tag without any becomes an item that is found. Recipes from one ``_block``, and recipes that would close
+a cycle over those read before, are left out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agentgym_envs.textcraft.book import Book, BookError, Ingredient, Recipe
+
+NAMESPACE = "minecraft:"
+_MOST_FILES = 20_000
+_MOST_BYTES = 1_000_000
+_TYPES = ("crafting_shaped", "crafting_shapeless")
+
+
+def game_book(folder: Path) -> Book:
+    """Read every ``*.json`` of ``folder`` (or of its ``recipes`` folder); BookError names the file that cannot be read."""
+    files = sorted((folder / "recipes" if (folder / "recipes").is_dir() else folder).glob("*.json"), key=lambda path: path.name)
+    if not 0 < len(files) <= _MOST_FILES:
+        raise BookError(f"{folder}: expected 1 to {_MOST_FILES} recipe files (*.json), got {len(files)}")
+    reader = _Reader()
+    for path in files:
+        if (raw := _read(path)) is not None:
+            reader.add(raw)
+    return reader.book(folder.name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Raw:
+    """One file's recipe. Names are words; ``tags`` says which inputs are tags."""
+
+    output: str
+    count: int
+    inputs: Mapping[str, int]
+    tags: frozenset[str]
+    group: str | None
+
+
+@dataclass(slots=True)
+class _Reader:
+    recipes: list[_Raw] = field(default_factory=list)
+    known: dict[str, None] = field(default_factory=dict)
+    """Items, in the order of reading."""
+    group_of: dict[str, str] = field(default_factory=dict)
+    below: dict[str, set[str]] = field(default_factory=dict)
+    """By made item, everything that its recipes need."""
+
+    def add(self, raw: _Raw) -> None:
+        """Take one file's recipe, unless it is from one block or closes a cycle."""
+        self.known |= dict.fromkeys([*(name for name in raw.inputs if name not in raw.tags), raw.output])
+        if len(raw.inputs) == 1 and next(iter(raw.inputs)).endswith(" block"):
+            return
+        if raw.group is not None and raw.group != raw.output:
+            self.group_of[raw.output] = raw.group
+        below = self.below.setdefault(raw.output, set())
+        if any(raw.output in self.below.get(name, ()) for name in raw.inputs):
+            return
+        self.recipes.append(raw)
+        for name in raw.inputs:
+            below |= {name, *self.below.get(name, ())}
+
+    def book(self, name: str) -> Book:
+        """The book of what was read."""
+        made = {raw.output for raw in self.recipes}
+        wanted = {tag for raw in self.recipes for tag in raw.tags}
+        members: dict[str, list[str]] = {}
+        for item, group in self.group_of.items():
+            if item in made and group in wanted:
+                members.setdefault(group, []).append(item)
+        recipes = tuple(Recipe(raw.output, raw.count, tuple(Ingredient(part, count) for part, count in raw.inputs.items())) for raw in self.recipes)
+        tags = {tag: tuple(items) for tag, items in members.items()}
+        return Book(name=name, recipes=recipes, tags=tags, others=tuple(self.known), namespace=NAMESPACE)
+
+
+def _read(path: Path) -> _Raw | None:
+    """The file's recipe; None when it is of another type."""
+    if path.stat().st_size > _MOST_BYTES:
+        raise BookError(f"{path.name}: expected at most {_MOST_BYTES} bytes")
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+        if raw["type"].removeprefix(NAMESPACE) not in _TYPES:
+            return None
+        inputs = Counter[str]()
+        tags = set()
+        for (name, is_tag), count in _inputs(raw):
+            inputs[name] += count
+            tags |= {name} if is_tag else set()
+        output, count = _result(raw["result"])
+        group = _words(raw["group"]) if raw.get("group") else None
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as err:
+        raise BookError(f"{path.name}: expected a recipe in the game's format, got {type(err).__name__}: {err}") from err
+    if not inputs or min(inputs.values()) < 1 or count < 1:
+        raise BookError(f"{path.name}: expected inputs and counts of at least 1")
+    return _Raw(output, count, inputs, frozenset(tags), group)
+
+
+def _inputs(raw: Mapping[str, object]) -> Iterator[tuple[tuple[str, bool], int]]:
+    """(name, is a tag) and count of each input."""
+    match raw:
+        case {"pattern": list(pattern), "key": dict(key)}:
+            for letter, part in key.items():
+                yield _ingredient(part), sum(str(line).count(letter) for line in pattern)
+        case {"ingredients": list(ingredients)}:
+            for part in ingredients:
+                yield _ingredient(part), 1
+        case _:
+            raise ValueError("neither 'pattern' and 'key' nor 'ingredients'")
+
+
+def _ingredient(part: object) -> tuple[str, bool]:
+    match part:
+        case [first, *_]:
+            return _ingredient(first)
+        case {"item": str(name)}:
+            return _words(name), False
+        case {"tag": str(name)}:
+            return _words(name), True
+        case str(name):
+            return _words(name.removeprefix("#")), name.startswith("#")
+    raise ValueError(f"ingredient {part!r}")
+
+
+def _result(result: object) -> tuple[str, int]:
+    match result:
+        case str(name):
+            return _words(name), 1
+        case {"item": str(name), "count": int(count)} | {"id": str(name), "count": int(count)}:
+            return _words(name), count
+        case {"count": _}:
+            pass
+        case {"item": str(name)} | {"id": str(name)}:
+            return _words(name), 1
+    raise ValueError(f"result {result!r}")
+
+
+def _words(identifier: str) -> str:
+    return identifier.removeprefix(NAMESPACE).replace("_", " ")
