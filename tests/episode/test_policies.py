@@ -12,7 +12,7 @@ from agentgym_cli.env.contract import EnvFailure, InfraCause, ListedActions, Ste
 from agentgym_cli.env.dialect import load_dialect
 from agentgym_cli.episode.actions import ActionFormat
 from agentgym_cli.episode.loop import run_episode
-from agentgym_cli.episode.policies.build import build_baseline
+from agentgym_cli.episode.policies.build import build_baseline, service_key
 from agentgym_cli.episode.policies.oracle import OraclePolicy
 from agentgym_cli.episode.policies.protocol import Policy
 from agentgym_cli.episode.policies.random import MAX_CANDIDATES, RandomPolicy
@@ -194,3 +194,17 @@ def test_the_door_wants_a_script_for_scripted() -> None:
 def test_the_door_knows_no_other_names() -> None:
     with pytest.raises(PolicyError, match="oracle, random, scripted, got 'orakle'"):
         build_baseline("orakle", rules=make_rules(), action_format="plain", budgets=BUDGETS)
+
+
+def test_a_services_key_is_read_from_the_variable_that_the_recipe_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_TOKEN", "secret")
+    assert service_key("WORLD_TOKEN", where="env.token_variable") == "secret"
+
+
+@pytest.mark.parametrize("value", ["", None])
+def test_a_services_key_that_is_not_set_is_a_policy_error_that_names_the_variable(monkeypatch: pytest.MonkeyPatch, value: str | None) -> None:
+    monkeypatch.delenv("WORLD_TOKEN", raising=False)
+    if value is not None:
+        monkeypatch.setenv("WORLD_TOKEN", value)
+    with pytest.raises(PolicyError, match="WORLD_TOKEN"):
+        service_key("WORLD_TOKEN", where="env.token_variable")
