@@ -16,6 +16,7 @@ Check = Callable[[Bench], Awaitable[str]]
 
 NONSENSE = "agentgym probe"
 """An action that no world knows."""
+_LISTED_ACTIONS = 12
 _NO_SESSION: dict[type, SessionId] = {int: 1_999_999_973, str: "agentgym-no-such-session"}
 
 
@@ -147,8 +148,9 @@ async def isolation(bench: Bench) -> str:
     """Two sessions played in turns are answered as if each were alone."""
     pair = bench.indices(2)
     first, second = pair[0], pair[-1]
-    script = await _oracle(bench, first) or bench.spec.probe_actions
     probing = bench.spec.probe_actions
+    listed = spread(bench.spec.random.found(await bench.first_observation(first)), _LISTED_ACTIONS)
+    script = await _oracle(bench, first) or (*listed, *probing)
     alone = await _alone(bench, first, script), await _alone(bench, second, probing)
     async with bench.sessions(2) as [one, other]:
         starts = await bench.endpoint.reset(one, first), await bench.endpoint.reset(other, second)

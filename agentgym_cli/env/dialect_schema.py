@@ -270,6 +270,12 @@ class RandomSpec:
     listed: tuple[ListedSpec, ...] = ()
     """Where the observation lists it."""
 
+    def found(self, observation: str) -> list[str]:
+        """Every action that an observation lists."""
+        return [
+            listed.say.replace("{}", match[1] or "") for listed in self.listed for match in re.finditer(listed.pattern, observation, re.MULTILINE)
+        ]
+
 
 CheckName = Literal[
     "health",

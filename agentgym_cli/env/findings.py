@@ -8,11 +8,14 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from agentgym_cli.env.contract import EnvFailure, InfraCause
 from agentgym_cli.env.dialect_schema import DialectSpec
 from agentgym_cli.env.endpoint import Endpoint
 from agentgym_cli.env.reply import SessionId
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -94,11 +97,11 @@ def _made(session: SessionId | BaseException) -> SessionId:
     return session
 
 
-def spread(tasks: Sequence[tuple[int, str]], count: int) -> list[tuple[int, str]]:
-    """At most ``count`` of ``tasks`` in their order, evenly spaced, the first included."""
-    if len(tasks) <= count:
-        return list(tasks)
-    return [tasks[position * len(tasks) // count] for position in range(count)]
+def spread(things: Sequence[T], count: int) -> list[T]:
+    """At most ``count`` of ``things`` in their order, evenly spaced, the first included."""
+    if len(things) <= count:
+        return list(things)
+    return [things[position * len(things) // count] for position in range(count)]
 
 
 def content_digest(observation: str) -> str:

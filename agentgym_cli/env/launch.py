@@ -37,9 +37,16 @@ async def launch(
         EnvError: a server ended, or said nothing in time; holds the last lines it wrote.
     """
     command = [sys.executable, "-m", "agentgym_envs", world, "--port", "0", "--exit-with-parent", *args, *(["--oracle"] if oracle else [])]
+    async with serving([command] * replicas, name=f"server of world {world}", start_seconds=start_seconds) as urls:
+        yield urls
+
+
+@asynccontextmanager
+async def serving(commands: Sequence[Sequence[str]], *, name: str, start_seconds: float = START_SECONDS) -> AsyncIterator[tuple[str, ...]]:
+    """Run commands that print ``{"url": ...}`` as their first line and serve until they are told to end; as ``launch``."""
     servers: list[_Server] = []
     try:
-        servers.extend(_Server(command, world) for _ in range(replicas))
+        servers.extend(_Server(command, name) for command in commands)
         deadline = time.monotonic() + start_seconds
         yield tuple([await server.url(deadline) for server in servers])
     finally:
@@ -50,8 +57,8 @@ async def launch(
 class _Server:
     """One child process. Its output is always drained, so that it never waits for us."""
 
-    def __init__(self, command: Sequence[str], world: str) -> None:
-        self._world = world
+    def __init__(self, command: Sequence[str], name: str) -> None:
+        self._name = name
         self._announced: Future[str] = Future()
         self._tail: deque[str] = deque(maxlen=_TAIL_LINES)
         # A session of its own keeps a Ctrl-C in the terminal from reaching the server before its clients are done with it.
@@ -96,8 +103,7 @@ class _Server:
 
     def _failure(self, got: str) -> EnvError:
         tail = "".join(f"\n  {line}" for line in self._tail)
-        message = f"server of world {self._world}: expected a line with its url, got {got}{tail}"
-        return EnvError(message, hint=f"start it by hand: agentgym serve {self._world}")
+        return EnvError(f"{self._name}: expected a line with its url, got {got}{tail}", hint="agentgym serve --help")
 
     def _read_output(self, pipe: IO[str]) -> None:
         self._announced.set_result(pipe.readline(_LONGEST_LINE))

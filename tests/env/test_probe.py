@@ -92,6 +92,13 @@ async def test_without_an_oracle_its_checks_are_not_applicable():
     assert failures(checks) == []
 
 
+@pytest.mark.parametrize("fault", ["shared inventory", "answers for another session"])
+async def test_sessions_that_touch_are_found_without_an_oracle_too(fault):
+    without = replace(TEXTCRAFT, spec=replace(TEXTCRAFT.spec, routes=replace(TEXTCRAFT.spec.routes, oracle=None)))
+    assert failures(await probed(ToyWorld(fault), dialect=without)) == ["isolation"]
+    assert failures(await probed(ToyWorld(), dialect=without)) == []
+
+
 async def test_another_environment_is_named_and_nothing_more_is_asked_of_it():
     world = ToyWorld("other environment")
     checks = await probed(world)
