@@ -36,16 +36,14 @@ def open_for_reading(database: Path, patience: Patience = PATIENT) -> Iterator[C
     """A store that cannot be changed through this connection; a writer waits for the time of the block. Raises StoreBusy and StoreError."""
     if not database.is_file():
         raise StoreError(f"{database}: there is no store", hint="agentgym store rebuild makes it from the journals of a runs folder")
-    if _outdated(database, patience):
-        with open_for_writing(database, patience):
-            pass
+    with _read_only(database, patience) as connection:
+        if not pending(connection):
+            yield connection
+            return
+    with open_for_writing(database, patience):
+        pass
     with _read_only(database, patience) as connection:
         yield connection
-
-
-def _outdated(database: Path, patience: Patience) -> bool:
-    with _read_only(database, patience) as connection:
-        return bool(pending(connection))
 
 
 @contextmanager

@@ -1,0 +1,117 @@
+"""A store is brought up to date step by step, or left exactly as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from agentgym_cli.errors import StoreError
+from agentgym_cli.store.batches import arrow_schema
+from agentgym_cli.store.db import Connection, Patience, connect, rows_of
+from agentgym_cli.store.migrations import MIGRATIONS, migrate, pending
+from agentgym_cli.store.opening import open_for_reading, open_for_writing
+from agentgym_cli.store.tables import TABLES, Table, columns_of
+
+
+@pytest.fixture
+def connection() -> Iterator[Connection]:
+    opened = connect(Path(":memory:"), read_only=False, patience=Patience())
+    yield opened
+    opened.close()
+
+
+def shape(connection: Connection) -> list[tuple[object, ...]]:
+    return rows_of(connection, "select table_name, column_name, data_type from information_schema.columns order by all")
+
+
+def m003_more(connection: Connection) -> None:
+    connection.execute("create table more (a bigint)")
+    connection.execute("insert into more (a) values (1)")
+
+
+def m003_broken(connection: Connection) -> None:
+    m003_more(connection)
+    connection.execute("alter table runs add column extra varchar")
+    connection.execute("insert into more (a) values ('word')")
+
+
+def test_a_new_store_records_what_was_applied(connection: Connection) -> None:
+    migrate(connection)
+    applied = rows_of(connection, "select name, agentgym from migrations order by name")
+    assert applied == [(name, version("agentgym-cli")) for name in ("m001_tables", "m002_views")]
+    assert pending(connection) == []
+
+
+def test_migrating_again_changes_nothing(connection: Connection) -> None:
+    migrate(connection)
+    before = shape(connection), rows_of(connection, "from migrations")
+    migrate(connection)
+    assert (shape(connection), rows_of(connection, "from migrations")) == before
+
+
+def test_a_failed_migration_leaves_no_trace(connection: Connection) -> None:
+    migrate(connection)
+    before = shape(connection), rows_of(connection, "from migrations order by name")
+    with pytest.raises(duckdb.Error):
+        migrate(connection, (*MIGRATIONS, m003_broken))
+    assert (shape(connection), rows_of(connection, "from migrations order by name")) == before
+
+
+def test_a_failed_first_migration_leaves_an_empty_store(connection: Connection) -> None:
+    with pytest.raises(duckdb.Error):
+        migrate(connection, (m003_broken,))
+    assert shape(connection) == []
+
+
+def test_an_older_store_gets_only_what_it_lacks(connection: Connection) -> None:
+    migrate(connection)
+    migrate(connection, (*MIGRATIONS, m003_more))
+    assert rows_of(connection, "from more") == [(1,)]
+    assert pending(connection, (*MIGRATIONS, m003_more)) == []
+
+
+def test_a_newer_store_is_refused_with_the_version_it_needs(tmp_path: Path) -> None:
+    database = tmp_path / "x.duckdb"
+    with open_for_writing(database) as opened:
+        opened.execute("insert into migrations (name, applied, agentgym) values ('m099_future', '', '9.1.0')")
+    for opening in (open_for_reading, open_for_writing):
+        with pytest.raises(StoreError, match=r"x\.duckdb: has migration m099_future, expected at most m002_views") as caught, opening(database):
+            pass
+        assert "agentgym-cli>=9.1.0" in str(caught.value.hint)
+
+
+def test_another_programs_database_is_left_alone(tmp_path: Path) -> None:
+    database = tmp_path / "theirs.duckdb"
+    with duckdb.connect(str(database)) as theirs:
+        theirs.execute("create table accounts (id bigint)")
+    with pytest.raises(StoreError, match="expected an agentgym store, got a database with tables accounts"), open_for_writing(database):
+        pass
+    with duckdb.connect(str(database)) as theirs:
+        assert theirs.execute("show tables").fetchall() == [("accounts",)]
+
+
+def test_reading_an_empty_file_that_duckdb_made_brings_it_up_to_date(tmp_path: Path) -> None:
+    database = tmp_path / "x.duckdb"
+    duckdb.connect(str(database)).close()
+    with open_for_reading(database) as opened:
+        assert rows_of(opened, "select count(*) from episodes_final") == [(0,)]
+
+
+ARROW_NAMES = {
+    "string": "VARCHAR", "int64": "BIGINT", "uint64": "UBIGINT", "double": "DOUBLE", "bool": "BOOLEAN",
+    "list<item: int64>": "BIGINT[]", "list<item: bool>": "BOOLEAN[]", "list<item: double>": "DOUBLE[]",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_tables_have_the_columns_of_their_records(migrated: Connection, table: Table) -> None:
+    found = rows_of(migrated, f'select column_name, column_type, "null", key from (describe {table.name})')
+    assert [name for name, *_ in found] == list(columns_of(table))
+    assert [kind for _, kind, *_ in found] == [ARROW_NAMES[str(field.type)] for field in arrow_schema(table)]
+    optional = {name for name, hint in columns_of(table).items() if "None" in str(hint)} | {"token_ids", "action_mask", "logprobs"}
+    assert {name for name, _, null, _ in found if null == "YES"} == optional & set(columns_of(table))
+    assert tuple(name for name, _, _, key in found if key == "PRI") == table.key

@@ -1,0 +1,68 @@
+"""A store made again from journals says what the old one said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agentgym_cli.errors import StoreError
+from agentgym_cli.store.db import Patience, StoreBusy, connect, rows_of
+from agentgym_cli.store.loader import load
+from agentgym_cli.store.opening import open_for_reading
+from agentgym_cli.store.rebuild import rebuild
+from agentgym_cli.store.tables import TABLES
+from tests.store.builders import make_run, make_scheduled, make_segment, settled, write_journal
+
+
+def contents(database: Path) -> list[object]:
+    with open_for_reading(database) as connection:
+        return [rows_of(connection, f"from {table.name} order by all") for table in TABLES]
+
+
+def test_promise_12_a_rebuilt_store_equals_the_loaded_one(tmp_path: Path) -> None:
+    database = tmp_path / "x.duckdb"
+    for run in ("r1", "r2"):
+        records = [make_run(run), make_segment(run=run), *settled(make_scheduled(run=run), "success")]
+        load(write_journal(tmp_path / "runs" / run, records), database)
+    loaded = contents(database)
+    (tmp_path / "runs" / "notes").mkdir()
+    reports = rebuild(tmp_path / "runs", database)
+    assert [report.run for report in reports] == ["r1", "r2"]
+    assert contents(database) == loaded
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["runs", "x.duckdb"]
+
+
+def test_a_store_that_cannot_be_opened_is_replaced(tmp_path: Path) -> None:
+    database = tmp_path / "x.duckdb"
+    database.write_bytes(b"broken" * 4000)
+    database.with_name("x.duckdb.wal").write_bytes(b"broken")
+    write_journal(tmp_path / "runs" / "r1", [make_run(), make_segment()])
+    rebuild(tmp_path / "runs", database)
+    with open_for_reading(database) as connection:
+        assert rows_of(connection, "select run from runs") == [("r1",)]
+
+
+def test_a_journal_that_cannot_be_believed_leaves_the_old_store(tmp_path: Path) -> None:
+    database = tmp_path / "x.duckdb"
+    load(write_journal(tmp_path / "runs" / "r1", [make_run(), make_segment()]), database)
+    write_journal(tmp_path / "runs" / "r2", [make_segment()])
+    before = contents(database)
+    with pytest.raises(StoreError, match=r"r2/journal/0001\.jsonl:1"):
+        rebuild(tmp_path / "runs", database)
+    assert contents(database) == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["runs", "x.duckdb"]
+
+
+def test_a_held_store_is_not_replaced(tmp_path: Path) -> None:
+    database = tmp_path / "x.duckdb"
+    load(write_journal(tmp_path / "runs" / "r1", [make_run(), make_segment()]), database)
+    held = connect(database, read_only=True, patience=Patience())
+    with pytest.raises(StoreBusy):
+        rebuild(tmp_path / "runs", database, Patience(seconds=0))
+    held.close()
+
+
+def test_a_folder_without_runs_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="expected folders with a journal, got none"):
+        rebuild(tmp_path, tmp_path / "x.duckdb")
