@@ -68,7 +68,7 @@ def checks() -> str:
     """A table of the probe's checks in their order: name, what it finds out, the check it needs."""
     lines = ["| check | what must hold | after |", "|---|---|---|"]
     for name, (check, needs) in CHECKS.items():
-        lines.append(f"| {name} | {' '.join((check.__doc__ or '').split())} | {needs or ''} |")
+        lines.append(f"| {name} | {' '.join((check.__doc__ or '').split())} | {', '.join(needs)} |")
     return "\n".join(lines) + "\n"
 
 
