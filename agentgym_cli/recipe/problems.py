@@ -60,17 +60,26 @@ def find_problems(data: dict[str, YamlValue], layers: Sequence[Layer], *, comple
             layer = _layer_of((key,), layers)
             text = f"{written((*layer.prefix, key))}: expected no such key, got one; a profile is chosen with profile=NAME on the command line"
             yield Problem(place=layer.place((key,)), text=text)
+    for path, kind in _mistakes(data).items():
+        if path not in refused and (complete or kind not in _ABSENT):
+            yield _problem(path, kind, data, layers)
+
+
+def _mistakes(data: dict[str, YamlValue]) -> dict[KeyPath, str]:
+    """Kind of pydantic's first complaint at each path; a list that is too short only because of its elements is left out."""
     try:
         validated(data, profile="unchosen", reason="")
     except ValidationError as err:
-        seen = set(refused)
+        found: dict[KeyPath, str] = {}
         for error in err.errors(include_url=False, include_context=False):
             path = _data_path(error["loc"], data, absent=error["type"] in _ABSENT)
-            path = (*path, "kind") if error["type"] == "union_tag_invalid" else path
-            if path in seen or (error["type"] in _ABSENT and not complete):
-                continue
-            seen.add(path)
-            yield _problem(path, error["type"], data, layers)
+            found.setdefault((*path, "kind") if error["type"] == "union_tag_invalid" else path, error["type"])
+        return {path: kind for path, kind in found.items() if kind != "too_short" or not any(_inside(path, each) for each in found)}
+    return {}
+
+
+def _inside(around: KeyPath, path: KeyPath) -> bool:
+    return len(path) > len(around) and path[: len(around)] == around
 
 
 def _refused_texts(layers: Sequence[Layer]) -> Iterator[tuple[KeyPath, Problem]]:
@@ -109,9 +118,10 @@ def _data_path(loc: tuple[int | str, ...], data: Any, *, absent: bool) -> KeyPat
 
 
 def _problem(path: KeyPath, kind: str, data: dict[str, YamlValue], layers: Sequence[Layer]) -> Problem:
-    layer = _layer_of(path, layers)
+    given = path[:-1] if kind == "missing" else path
+    layer = _layer_of(given, layers)
     name = written((*layer.prefix, *path))
-    return Problem(place=layer.place(path), text=f"{name}: expected {_expected_and_got(path, kind, data)}")
+    return Problem(place=layer.place(given), text=f"{name}: expected {_expected_and_got(path, kind, data)}")
 
 
 def _expected_and_got(path: KeyPath, kind: str, data: dict[str, YamlValue]) -> str:

@@ -59,7 +59,6 @@ def resolve(recipe: str, overrides: Sequence[str] = (), *, survey: Survey | None
     bases = [base_layer(file) for file in files]
     profiles = [profile_layers(file) for file in files]
     wanted, said = override_layer(overrides)
-    raise_problems(_problems_of_files(bases, profiles))
     names = list(dict.fromkeys(name for each in profiles for name in each))
 
     def stack(name: str) -> list[Layer]:
@@ -68,7 +67,9 @@ def resolve(recipe: str, overrides: Sequence[str] = (), *, survey: Survey | None
     need = _gpu_need(_merged(stack(GPU))) if GPU in names else None
     choice = choose_profile(names, wanted=wanted, need=need, survey=survey or _default_survey(), installed=installed)
     layers = stack(choice.name)
-    run, warnings = _run(layers, choice)
+    data = _merged(layers)
+    raise_problems([*_problems_of_files(bases, profiles), *find_problems(data, layers, complete=True)])
+    run, warnings = _run(data, layers, choice)
     folders = tuple(dict.fromkeys(file.path.resolve().parent for file in reversed(files)))
     return Resolved(run=run, recipe_path=path, folders=folders, warnings=warnings)
 
@@ -89,9 +90,7 @@ def _problems_of_files(bases: Sequence[Layer], profiles: Sequence[dict[str, Laye
     return found
 
 
-def _run(layers: Sequence[Layer], choice: Choice) -> tuple[Run, tuple[str, ...]]:
-    data = _merged(layers)
-    raise_problems(list(find_problems(data, layers, complete=True)))
+def _run(data: dict[str, YamlValue], layers: Sequence[Layer], choice: Choice) -> tuple[Run, tuple[str, ...]]:
     run = validated(data, profile=choice.name, reason=choice.reason)
     raise_problems([Problem(place=place_of(path, layers), text=f"{written(path)}: {text}") for path, text in broken_rules(run)])
     return run, tuple(f"{place_of(path, layers)}: {written(path)}: {text}" for path, text in doubts(run))
@@ -113,10 +112,13 @@ def _merged(layers: Sequence[Layer]) -> dict[str, YamlValue]:
     data: dict[str, YamlValue] = {}
     for layer in layers:
         below = _without_replaced(data, layer.data, ())
-        data = cast(
-            "dict[str, YamlValue]", OmegaConf.to_container(OmegaConf.merge(OmegaConf.create(below), OmegaConf.create(layer.data)), resolve=False)
-        )
+        data = _merge_two(below, layer.data) if below and layer.data else below or layer.data
     return data
+
+
+def _merge_two(below: dict[str, YamlValue], above: dict[str, YamlValue]) -> dict[str, YamlValue]:
+    merged = OmegaConf.unsafe_merge(OmegaConf.create(below), OmegaConf.create(above))
+    return cast("dict[str, YamlValue]", OmegaConf.to_container(merged, resolve=False))
 
 
 def _without_replaced(below: dict[str, YamlValue], above: dict[str, YamlValue], path: tuple[str, ...]) -> dict[str, YamlValue]:

@@ -18,6 +18,8 @@ def broken_rules(run: Run) -> Iterator[Finding]:
     yield from _world(run)
     yield from _horizon(run)
     yield from _sizes(run)
+    if run.tasks.train is None and (run.train is not None or run.warm_start is not None):
+        yield ("tasks", "train"), "expected a split to train on, got null"
     names = [split.name for split in run.tasks.evaluation]
     for number, name in enumerate(names):
         if name in names[:number]:
