@@ -81,10 +81,12 @@ def test_an_installed_agentgym_says_its_version(programs: Path, nowhere: Path) -
     assert run(programs / "agentgym", "--version", cwd=nowhere) == "agentgym 0.1.0\n"
 
 
-def test_an_installed_agentgym_evaluates_a_shipped_recipe_by_name(programs: Path, nowhere: Path) -> None:
+def test_an_installed_agentgym_evaluates_a_shipped_recipe_by_name_and_reports_it_again(programs: Path, nowhere: Path) -> None:
     printed = run(programs / "agentgym", "eval", RECIPE, "profile=laptop", "--policy", "oracle", "--limit", "2", "--json", cwd=nowhere)
     report: dict[str, Any] = json.loads(printed)
-    assert report
+    counted = [{name: part["accounting"][name] for name in ("scheduled", "success", "missing")} for part in report["parts"]]
+    assert counted == [{"scheduled": 2, "success": 2, "missing": 0}] * 2
+    assert json.loads(run(programs / "agentgym", "report", "textcraft_grpo-laptop", "--json", cwd=nowhere)) == report
 
 
 def test_promise_07_checkout_and_wheel_freeze_to_the_same_digest(programs: Path, nowhere: Path) -> None:
