@@ -83,8 +83,8 @@ class _Server:
         try:
             url = json.loads(line)["url"]
         except (ValueError, TypeError, KeyError) as err:
-            ended = await asyncio.to_thread(self._ended)
-            raise self._failure(ended if line == "" else repr(line[:_LONGEST_LINE])) from err
+            got = await asyncio.to_thread(self._ended) if line == "" else repr(line)
+            raise self._failure(got) from err
         return str(url)
 
     def finished(self) -> None:
