@@ -18,7 +18,7 @@ from agentgym_cli.recipe.package import folder_files, package_files
 from agentgym_cli.recipe.resolve import Resolved
 from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.recipe.tasks import TaskRow, select_tasks
-from agentgym_cli.recipe.wording import shown
+from agentgym_cli.recipe.wording import listed, nearest, shown
 from agentgym_cli.recipe.yaml import read_yaml
 
 SCHEMA = 1
@@ -159,7 +159,11 @@ def dialect_path(name: str, *, beside: Sequence[Path]) -> Path:
     """File of a dialect: a shipped one by name, or any by path (anything with a slash or an ending). Raises RecipeError."""
     if "/" in name or Path(name).suffix:
         return find_data(name, beside=beside, where="env.dialect")
-    return PACKAGE / "env" / "dialects" / f"{name}.yaml"
+    shipped = {path.stem: path for path in (PACKAGE / "env" / "dialects").glob("*.yaml")}
+    if name not in shipped:
+        hint = f"did you mean {nearest(name, shipped)}? A dialect of your own is named by its path"
+        raise RecipeError(f"env.dialect: expected one of {listed(sorted(shipped))}, got {shown(name)}", hint=hint)
+    return shipped[name]
 
 
 def _dialect(run: Run, beside: Sequence[Path]) -> dict[str, str]:

@@ -1,0 +1,129 @@
+"""Lock files are read strictly and compared with what is installed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agentgym_cli.errors import LockError, RecipeError
+from agentgym_cli.recipe.lock import (
+    Lock,
+    OtherVersion,
+    compare,
+    enforce,
+    find_lock,
+    installed_version,
+    missing_packages,
+    read_lock,
+    require_engine,
+)
+
+HASH = "sha256:" + "0" * 64
+TEXT = f"""\
+# Stack toy: how to use it
+# torch==2.13.0
+
+Alpha_One==1.2.3 \\
+    --hash={HASH} \\
+    --hash={HASH}
+beta==2.0.post1 --hash={HASH}
+"""
+LOCK = Lock(stack="toy", torch="2.13.0", pins={"alpha-one": "1.2.3", "beta": "2.0.post1"})
+
+
+def lock_file(folder: Path, text: str) -> Path:
+    path = folder / "toy.txt"
+    path.write_text(text)
+    return path
+
+
+def test_pins_and_the_version_of_torch_are_read(tmp_path: Path) -> None:
+    assert read_lock(lock_file(tmp_path, TEXT)) == LOCK
+    assert read_lock(lock_file(tmp_path, TEXT.replace("\n", "\r\n"))) == LOCK
+
+
+@pytest.mark.parametrize(
+    ("line", "got"),
+    [
+        ("--index-url http://somewhere", "'--index-url http://somewhere'"),
+        ("gamma==1", "'gamma==1'"),
+        (f"gamma>=1 --hash={HASH}", f"'gamma>=1 --hash={HASH}'"),
+        (f"gamma==1.* --hash={HASH}", f"'gamma==1.* --hash={HASH}'"),
+        (f"gamma==1 ; python_version > '3' --hash={HASH}", '"gamma==1 ; python_version'),
+        ("gamma @ file:///gamma.whl", "'gamma @ file:///gamma.whl'"),
+        ("gamma==1 --hash=md5:00", "'gamma==1 --hash=md5:00'"),
+        ("gamma==1 \\", "'gamma==1'"),
+    ],
+)
+def test_promise_08_any_other_line_of_a_lock_is_refused(tmp_path: Path, line: str, got: str) -> None:
+    path = lock_file(tmp_path, TEXT + line + "\n")
+    with pytest.raises(RecipeError) as caught:
+        read_lock(path)
+    assert str(caught.value).startswith(f"{path}:8: expected name==version --hash=sha256:..., got {got}"[: len(str(path)) + 90])
+
+
+def test_a_package_that_is_locked_twice_is_refused(tmp_path: Path) -> None:
+    path = lock_file(tmp_path, f"{TEXT}alpha.one==1.2.3 --hash={HASH}\n")
+    with pytest.raises(RecipeError, match=r"toy\.txt:8: expected each package once, got alpha-one again"):
+        read_lock(path)
+
+
+def test_nothing_drifts_where_everything_is_as_locked() -> None:
+    drift = compare(LOCK, installed={"alpha-one": "1.2.3", "beta": "2.0.post1", "torch": "2.13.0+cpu"}.get)
+    assert not drift
+    assert (drift.sentence(), drift.torch_build) == ("", "2.13.0+cpu")
+    assert enforce(drift, "error") is None
+
+
+def test_drift_names_what_is_missing_and_what_is_another_version() -> None:
+    drift = compare(LOCK, installed={"alpha-one": "1.2.4", "torch": "2.12.1+cu130"}.get)
+    assert drift.missing == ("beta",)
+    assert drift.different == (
+        OtherVersion(name="torch", locked="2.13.0", installed="2.12.1+cu130"),
+        OtherVersion(name="alpha-one", locked="1.2.3", installed="1.2.4"),
+    )
+    sentence = "lockfiles/toy.txt: expected the locked versions, got torch 2.12.1+cu130 (locked 2.13.0), alpha-one 1.2.4 (locked 1.2.3), no beta"
+    assert enforce(drift, "warn") == sentence
+    with pytest.raises(LockError) as caught:
+        enforce(drift, "error")
+    assert str(caught.value) == sentence
+    assert caught.value.hint is not None
+    assert caught.value.hint.startswith("pip install torch==2.13.0 && pip install --no-deps --require-hashes -r ")
+    assert caught.value.hint.endswith("toy.txt")
+
+
+def test_torch_that_is_not_installed_has_drifted() -> None:
+    assert compare(LOCK, installed={"alpha-one": "1.2.3", "beta": "2.0.post1"}.get).missing == ("torch",)
+    without = Lock(stack="toy", torch=None, pins=dict(LOCK.pins))
+    assert not compare(without, installed={"alpha-one": "1.2.3", "beta": "2.0.post1"}.get)
+
+
+def test_an_engine_without_its_packages_is_an_error_that_says_how_to_install_them() -> None:
+    with pytest.raises(LockError) as caught:
+        require_engine("local", installed={"transformers": "5.24.0"}.get)
+    assert str(caught.value) == "engine local: expected torch, transformers, safetensors to be installed, got no torch, safetensors"
+    assert caught.value.hint == "pip install 'agentgym-cli[local]'"
+    require_engine("local", installed={"torch": "1", "transformers": "1", "safetensors": "1"}.get)
+    assert missing_packages("verl", installed={"torch": "1"}.get) == ("verl",)
+
+
+def test_versions_come_from_the_running_interpreter() -> None:
+    assert installed_version("PyYAML") == installed_version("pyyaml")
+    assert installed_version("no-such-distribution-here") is None
+
+
+def test_an_unknown_stack_names_the_nearest() -> None:
+    with pytest.raises(RecipeError) as caught:
+        find_lock("cpuu")
+    assert str(caught.value).startswith("engine.stack: expected one of the stacks cpu")
+    assert caught.value.hint == "did you mean cpu?"
+
+
+def test_the_shipped_locks_pin_torch_and_name_no_place() -> None:
+    path = find_lock("cpu")
+    lock = read_lock(path)
+    assert lock.torch is not None
+    assert "torch" not in lock.pins
+    assert {"duckdb", "pydantic", "transformers", "safetensors", "tokenizers", "uvicorn"} <= set(lock.pins)
+    assert "://" not in path.read_text()
