@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 
 from agentgym_cli.env.contract import EnvFailure, InfraCause, StepReply
 from agentgym_cli.env.dialect_schema import CheckName
-from agentgym_cli.env.findings import Bench, NotApplicable, NotMet, content_digest, spread
+from agentgym_cli.env.findings import Bench, NotApplicable, NotMet, answered, content_digest, spread
 from agentgym_cli.env.reply import SessionId, shortened
 
 Check = Callable[[Bench], Awaitable[str]]
@@ -135,7 +135,7 @@ async def reset_determinism_concurrent(bench: Bench) -> str:
     async with bench.sessions(count) as sessions:
         for turn in range(bench.effort.rounds):
             chosen = [indices[(turn + place) % len(indices)] for place in range(count)]
-            replies = await asyncio.gather(*map(bench.endpoint.reset, sessions, chosen))
+            replies = answered(await asyncio.gather(*map(bench.endpoint.reset, sessions, chosen), return_exceptions=True))
             for index, observation in zip(chosen, replies, strict=True):
                 _same(index, alone[index], observation, f"with {count} resets at once")
             resets += count

@@ -73,7 +73,7 @@ class Bench:
             for session in dict.fromkeys(made):
                 if not isinstance(session, BaseException):
                     stack.push_async_callback(self._close, session)
-            yield [_made(session) for session in made]
+            yield answered(made)
 
     async def first_observation(self, index: int) -> str:
         """What a session of its own says first; asked once per task."""
@@ -91,10 +91,14 @@ class Bench:
             log.debug("probe: session not closed: %s", failure)
 
 
-def _made(session: SessionId | BaseException) -> SessionId:
-    if isinstance(session, BaseException):
-        raise session
-    return session
+def answered(results: Sequence[T | BaseException]) -> list[T]:
+    """What calls made at once returned; raises the first failure, now that none of them runs any more."""
+    values = []
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+        values.append(result)
+    return values
 
 
 def spread(things: Sequence[T], count: int) -> list[T]:

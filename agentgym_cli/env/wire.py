@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from dataclasses import dataclass
 
 import aiohttp
@@ -77,7 +78,8 @@ async def exchange(http: httpx.AsyncClient, request: httpx.Request, *, seconds: 
 def _failure(where: str, err: Exception) -> EnvFailure:
     """Cause by aiohttp's class where there is one: httpx-aiohttp calls a refused and a lost connection alike a ConnectTimeout."""
     if isinstance(err, httpx.ConnectError) or isinstance(err.__cause__, aiohttp.ClientConnectorError):
-        hint = "is the server running, and is the address right?"
+        full = getattr(err.__cause__, "errno", None) in (errno.EMFILE, errno.ENFILE)
+        hint = "allow more open files: ulimit -n 8192" if full else "is the server running, and is the address right?"
         return EnvFailure(InfraCause.CONNECT, f"{where}: expected a server, got {_said(err)}", hint)
     lost = isinstance(err.__cause__, aiohttp.ClientConnectionError)
     if isinstance(err, httpx.TimeoutException) and not lost:

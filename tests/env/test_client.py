@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from agentgym_cli.env.client import HttpEnvClient, build_http
-from agentgym_cli.env.contract import EnvClient, EnvFailure, EnvSession, InfraCause
+from agentgym_cli.env.contract import EnvFailure, InfraCause
 from agentgym_cli.env.dialect import load_dialect
 from tests.env.toy_world import URL, ToyWorld, prompt
 
@@ -21,15 +21,10 @@ def client_of(world: ToyWorld, **options) -> HttpEnvClient:
     return HttpEnvClient(world.http(), TEXTCRAFT, [URL], **options)
 
 
-def seams(client: HttpEnvClient) -> EnvClient:
-    """The type checker's proof that the client is what the contract asks for; so is its session."""
-    return client
-
-
 async def test_an_episode_from_reset_to_done():
     world = ToyWorld()
     client = client_of(world)
-    session: EnvSession = await client.open()
+    session = await client.open()
     assert await session.reset(3) == prompt(3)
     assert await session.oracle() == ("get 2 part", "craft item3")
     replies = [await session.step(action) for action in ("get 2 part", "craft item3")]

@@ -13,14 +13,15 @@ from agentgym_cli.env.findings import content_digest, spread
 from agentgym_cli.env.probe import EFFORT, CheckResult, ProbeReport, probe
 from tests.env.toy_world import GREETING, URL, ToyWorld, prompt
 
-TEXTCRAFT = load_dialect("textcraft")
+SHIPPED = load_dialect("textcraft")
+TEXTCRAFT = replace(SHIPPED, spec=replace(SHIPPED.spec, probe_sessions=10))
 STICKY = replace(TEXTCRAFT, spec=replace(TEXTCRAFT.spec, done_sticky=True, deviations={}))
 TASKS = [(index, content_digest(prompt(index))) for index in range(5)]
 
 
 @pytest.fixture(autouse=True)
 def _less_effort(monkeypatch):
-    monkeypatch.setitem(EFFORT, "quick", replace(EFFORT["quick"], rounds=3, timed_steps=5))
+    monkeypatch.setitem(EFFORT, "quick", replace(EFFORT["quick"], rounds=1, timed_steps=5))
 
 
 async def probed(world: ToyWorld, **options) -> dict[str, CheckResult]:
@@ -46,7 +47,7 @@ async def test_no_alarm_on_a_healthy_server_over_many_runs():
 async def test_the_probe_closes_every_session_it_opens():
     world = ToyWorld()
     await probed(world)
-    assert world.opened > 16
+    assert world.opened > 10
     assert world.sessions == {}
 
 
@@ -142,6 +143,17 @@ async def test_a_check_that_fails_itself_is_a_failure_with_a_traceback_in_the_lo
 
 async def test_latency_is_told_in_milliseconds():
     assert re.fullmatch(r"p50 \d+\.\d ms, p95 \d+\.\d ms over 5 steps", (await probed(ToyWorld()))["latency"].detail)
+
+
+async def test_the_full_level_reads_every_pinned_task(monkeypatch):
+    monkeypatch.setitem(EFFORT, "full", replace(EFFORT["full"], rounds=1, timed_steps=1))
+    tasks = [(index, content_digest(prompt(index))) for index in range(40)]
+    details = []
+    for level in ("quick", "full"):
+        async with ToyWorld().http() as http:
+            report = await probe([URL], TEXTCRAFT, tasks=tasks, level=level, http=http)
+        details += [check.detail for check in report.servers[0].checks if check.name == "content"]
+    assert details == ["32 tasks as pinned", "40 tasks as pinned"]
 
 
 def test_tasks_are_spread_evenly_over_a_list():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 import struct
 from contextlib import asynccontextmanager, suppress
@@ -150,6 +151,15 @@ async def test_failures_of_another_transport_keep_their_meaning(error, cause):
     with pytest.raises(EnvFailure) as caught:
         await exchange(build_http(transport=httpx.MockTransport(handler)), httpx.Request("GET", "http://toy/"), seconds=1)
     assert caught.value.cause is cause
+
+
+async def test_too_many_open_files_are_named_in_the_hint():
+    def handler(request: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectError("no socket") from OSError(errno.EMFILE, "Too many open files")
+
+    with pytest.raises(EnvFailure) as caught:
+        await exchange(build_http(transport=httpx.MockTransport(handler)), httpx.Request("GET", "http://toy/"), seconds=1)
+    assert (caught.value.cause, caught.value.hint) == (InfraCause.CONNECT, "allow more open files: ulimit -n 8192")
 
 
 async def test_neither_cookies_nor_proxies_are_used(monkeypatch):
