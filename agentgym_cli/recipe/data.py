@@ -23,7 +23,7 @@ def try_find(name: str, *, beside: Sequence[Path] = ()) -> Path | None:
     """The file or folder called ``name``: in the folders of ``beside`` in order, then in the current folder, then shipped; None if nowhere."""
     if not name or "\0" in name:
         return None
-    places = [*(folder / name for folder in beside), Path(name), shipped_root() / name]
+    places = [*(folder / name for folder in beside), Path(name), shipped_root() / name, shipped_root() / "recipes" / name]
     return next((place for place in places if place.exists()), None)
 
 
@@ -47,7 +47,7 @@ def shipped_names() -> list[str]:
     names: set[str] = set()
     for folder in _SHIPPED_FOLDERS:
         for path in (root / folder).rglob("*"):
-            if any(part.startswith((".", "__")) for part in path.relative_to(root).parts):
+            if path.suffix == ".py" or any(part.startswith((".", "__")) for part in path.relative_to(root).parts):
                 continue
             names.add(path.relative_to(root).as_posix())
             if folder == "recipes":

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -115,7 +115,13 @@ def freeze(resolved: Resolved) -> Frozen:
         tasks["tasks.train"] = _rows(lists.train)
     parts = {item: part(run, folders) for item, part in _PARTS.items()}
     folder_names = tuple(str(folder) for folder in folders)
-    return Frozen(run=run, parts=tasks | parts, recipe=str(resolved.recipe_path), folders=folder_names, warnings=resolved.warnings)
+    warnings = (*resolved.warnings, *_unpinned(run, parts["model"]))
+    return Frozen(run=run, parts=tasks | parts, recipe=str(resolved.recipe_path), folders=folder_names, warnings=warnings)
+
+
+def _unpinned(run: Run, model: Mapping[str, str]) -> Iterator[str]:
+    if "hub" in model and run.policy.model.revision is None:
+        yield f"policy.model.revision: expected the pinned revision of {run.policy.model.path}, got null: the digest does not cover its weights"
 
 
 def check(frozen: Frozen) -> list[Difference]:

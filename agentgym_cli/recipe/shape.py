@@ -80,7 +80,8 @@ def _bounded(annotation: Any, infos: tuple[object, ...]) -> str:
     if get_origin(annotation) is tuple:
         return describe(annotation).replace("a list", f"a list of at least {least}", 1) if least else describe(annotation)
     filled = ["that is not empty"] if least and not pattern else []
-    return " ".join([describe(annotation), " and ".join([*signs, *pattern, *filled])]).rstrip()
+    short = [f"of at most {part.max_length} characters" for part in parts if getattr(part, "max_length", None)]
+    return " ".join([describe(annotation), " and ".join([*signs, *pattern, *filled, *short])]).rstrip()
 
 
 def annotation_at(path: KeyPath, data: object) -> Any:

@@ -16,6 +16,7 @@ def test_a_shipped_recipe_is_found_from_an_empty_folder(tmp_path: Path, monkeypa
     found = find_data("recipes/textcraft_grpo.yaml")
     assert found == shipped_root() / "recipes" / "textcraft_grpo.yaml"
     assert find_data("tasks/textcraft_laptop.csv", beside=[found.parent]).is_file()
+    assert find_data("tasks/textcraft_laptop.csv") == found.parent / "tasks" / "textcraft_laptop.csv"
 
 
 def test_beside_the_recipe_comes_before_the_current_folder_and_that_before_shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -242,7 +242,11 @@ def test_a_hub_model_is_frozen_by_name_and_revision(tmp_path: Path) -> None:
     recipe = write_recipe(
         tmp_path, RECIPE.replace("path: model", "path: Qwen/Qwen2.5-7B-Instruct, revision: abc").replace("kind: local", "kind: verl")
     )
-    assert frozen_at(recipe).parts["model"] == {"hub": "Qwen/Qwen2.5-7B-Instruct", "revision": "abc"}
+    pinned = frozen_at(recipe)
+    assert pinned.parts["model"] == {"hub": "Qwen/Qwen2.5-7B-Instruct", "revision": "abc"}
+    assert pinned.warnings == ()
+    (warning,) = frozen_at(recipe, "policy.model.revision=null").warnings
+    assert warning.startswith("policy.model.revision: expected the pinned revision of Qwen/Qwen2.5-7B-Instruct, got null")
 
 
 @pytest.mark.parametrize(

@@ -127,7 +127,7 @@ def test_promise_08_every_mistake_of_a_recipe_is_shown_at_once_with_its_line(tmp
         ("seed: 1", "seed: null", 2, "seed: expected an integer >= 0, got null"),
         ("seed: 1", "seed: 1\nsed: 1", 3, "got the unknown key 'sed'; did you mean seed?"),
         ("seed: 1\n", "", 1, "seed: expected an integer >= 0, got nothing"),
-        ("name: toy", "name: a/b", 1, "name: expected text that matches ^[A-Za-z0-9][A-Za-z0-9_.-]*$, got 'a/b'"),
+        ("name: toy", "name: a/b", 1, "name: expected text that matches ^[A-Za-z0-9][A-Za-z0-9_.-]*$ and of at most 80 characters, got 'a/b'"),
         ("  world: textcraft", "  world: textcraft\n  urls: http://a", 6, "env.urls: expected null or a list, each text, got 'http://a'"),
         ("  train: {name: train}", "  train: [train]", 8, "tasks.train: expected null or a mapping of name, ids, got ['train']"),
         (

@@ -15,6 +15,7 @@ class FixedHorizon:
 
     kind: Literal["fixed"] = "fixed"
     turns: Count
+    """Most turns of every training episode."""
 
 
 @section
@@ -34,9 +35,13 @@ class IncrementHorizon:
 
     kind: Literal["increment"] = "increment"
     start: Count
+    """Horizon of the first steps."""
     increment: Count
+    """Turns added each time."""
     every: Count
+    """Steps between two additions."""
     cap: Count
+    """Largest horizon."""
 
 
 HorizonSpec = Annotated[FixedHorizon | StagesHorizon | IncrementHorizon, Field(discriminator="kind")]
@@ -53,6 +58,7 @@ class WarmStartSpec:
     demonstrations_per_step: Count
     """Demonstrations in one update."""
     learning_rate: Positive
+    """Of AdamW, constant."""
     max_turns: Count
     """Longest demonstration used; longer ones are left out and counted."""
 
@@ -71,6 +77,7 @@ class GrpoSpec:
     kl_coefficient: Annotated[float, Field(ge=0)] = 0.0
     """Weight of the k3 estimate of the KL divergence from the frozen warm-start policy; 0 keeps no reference."""
     entropy_coefficient: Annotated[float, Field(ge=0)] = 0.0
+    """Weight of the entropy bonus over action tokens."""
 
 
 @section
@@ -82,11 +89,14 @@ class TrainSpec:
     tasks_per_step: Count
     """Tasks drawn for one step; each gives one group."""
     learning_rate: Positive
+    """Of AdamW, constant."""
     algorithm: GrpoSpec
     updates_per_step: Count = 1
     """Minibatches that one step's trajectories are split into, one optimizer update each."""
     max_gradient_norm: Positive = 1.0
+    """Gradients are scaled down to this norm, in one optimizer update."""
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
+    """Of AdamW."""
     checkpoint_every: Count = 25
     """Steps between checkpoints; the last step always has one."""
     drop_action_induced_share: Share = 0.2
@@ -98,6 +108,7 @@ class EvaluationSpec:
     """How the policy is judged."""
 
     samples_per_task: Count = 1
+    """Episodes of each task."""
     temperature: Positive | Literal["greedy"] | None = None
     """None uses the policy's sampling temperature; ``greedy`` takes the most likely token."""
     horizon: Count
@@ -111,6 +122,7 @@ class EngineSpec:
     """What does the computing."""
 
     kind: Literal["local", "verl"] = "local"
+    """``local`` trains in one process, in torch; ``verl`` on Ray with vLLM."""
     stack: Name
     """Lock file (lockfiles/STACK.txt) that this profile runs in."""
     drift: Literal["error", "warn"] = "warn"

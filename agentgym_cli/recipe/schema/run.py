@@ -25,12 +25,15 @@ class Run:
     """A resolved recipe: validated, defaults filled in, one profile chosen."""
 
     name: Name
+    """How lists and reports call the run."""
     description: str = ""
+    """For people; changes no result."""
     profile: Name
     """Name of the chosen profile."""
     profile_reason: str
     """Why it was chosen; shown and stored, outside the digest."""
     seed: NonNegative
+    """Every draw of the run is derived from it."""
     env: EnvSpec
     tasks: TasksSpec
     prompt: PromptSpec
@@ -38,6 +41,7 @@ class Run:
     retry: RetrySpec
     policy: PolicySpec
     horizon: HorizonSpec
+    """Turn limit of training episodes by step."""
     warm_start: WarmStartSpec | None = None
     train: TrainSpec | None = None
     evaluation: EvaluationSpec

@@ -44,7 +44,7 @@ class TasksSpec:
     """Which tasks a run draws and is judged on."""
 
     manifest: Annotated[str, Field(min_length=1)]
-    """CSV with columns index, split, category, digest; the digest pins the first observation of a task."""
+    """CSV with columns index, split, category, goal, digest; the digest pins the first observation of a task."""
     train: SplitSpec | None = None
     """Tasks that training and demonstrations draw from; None in a recipe that only evaluates."""
     evaluation: Annotated[tuple[SplitSpec, ...], Field(min_length=1)]

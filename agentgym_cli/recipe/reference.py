@@ -1,0 +1,83 @@
+"""The reference of every key of a recipe, made from the schema. ``python -m agentgym_cli.recipe.reference PAGE`` brings a page up to date."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from agentgym_cli.recipe.canonical import canonical_json
+from agentgym_cli.recipe.schema.run import Run
+from agentgym_cli.recipe.shape import CHOSEN_KEYS, describe, fields_of, kinds_of, sections_of
+
+_BLOCK = re.compile(r"(?<=<!-- recipe keys -->\n).*?(?=<!-- end -->)", re.DOTALL)
+
+
+def render(page: str) -> str:
+    """The page's text with the block between ``<!-- recipe keys -->`` and ``<!-- end -->`` as it should be now."""
+    return _BLOCK.sub(lambda _: reference(), page)
+
+
+def reference() -> str:
+    """Markdown: a table for the root and for each section; key, what it expects, default, meaning."""
+    return "\n".join(line for block in _blocks(Run, "", "") for line in block)
+
+
+def _blocks(section: type, path: str, kind: str) -> Iterator[list[str]]:
+    title = f"### `{path}`{f' of kind `{kind}`' if kind else ''}" if path else "### The recipe"
+    about = [_cell(section.__doc__ or ""), ""] if path else []
+    yield [title, "", *about, "| key | expects | default | meaning |", "|---|---|---|---|", *_rows(section, path), ""]
+    for name, annotation in fields_of(section).items():
+        inner = sections_of(annotation) or sections_of(_element(annotation))
+        for each in inner:
+            yield from _blocks(each, f"{path}.{name}".lstrip("."), kinds_of(each)[0] if len(inner) > 1 else "")
+
+
+def _rows(section: type, path: str) -> Iterator[str]:
+    described = {name: info.description for name, info in section.__pydantic_fields__.items()}  # type: ignore[attr-defined]
+    defaults = {field.name: field.default for field in dataclasses.fields(section)}
+    for name, annotation in fields_of(section).items():
+        if not path and name in CHOSEN_KEYS:
+            continue
+        inner = sections_of(annotation)
+        expects = "a section" if len(inner) == 1 else describe(annotation)
+        meaning = described[name] or " ".join(_sentence(each.__doc__) for each in inner[:1])
+        if name == "kind" and not described[name]:
+            meaning = "Chooses this kind of section."
+        cells = (f"`{name}`", _expects(expects), _default(defaults[name]), _cell(meaning))
+        yield f"| {' | '.join(cells)} |"
+
+
+def _default(value: object) -> str:
+    if value is dataclasses.MISSING:
+        return "required"
+    return "its defaults" if dataclasses.is_dataclass(value) else f"`{canonical_json(value)}`"
+
+
+def _element(annotation: Any) -> Any:
+    """What a list holds, as far as a section is concerned."""
+    bare = getattr(annotation, "__origin__", annotation)
+    arguments = getattr(bare, "__args__", ())
+    return arguments[0] if arguments else annotation
+
+
+def _sentence(docstring: str | None) -> str:
+    return " ".join((docstring or "").split())
+
+
+def _cell(text: str) -> str:
+    words = _sentence(text).replace("``", "`").replace("|", "\\|")
+    return re.sub(r"\bNone\b", "`null`", words)
+
+
+def _expects(text: str) -> str:
+    return re.sub(r"that matches (\S+)", r"that matches `\1`", text).replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        page = Path(name)
+        page.write_text(render(page.read_text(encoding="utf-8")), encoding="utf-8")
