@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 MOST_BYTES = 1_048_576
 """Most bytes of a request's body."""
+_MOST_NESTED = 200
 
 B = TypeVar("B", bound=BaseModel)
 
@@ -74,7 +75,17 @@ def _validated(model: type[B], value: object, place: str) -> B:
     try:
         return model.model_validate(value, from_attributes=True)
     except ValidationError as err:
-        raise Unprocessable([{**error, "loc": [place, *error["loc"]]} for error in err.errors(include_url=False)]) from err
+        detail = [{**error, "loc": [place, *error["loc"]], "input": _shown(error["input"])} for error in err.errors(include_url=False)]
+        raise Unprocessable(detail) from err
+
+
+def _shown(value: object) -> object:
+    """The refused value as the reply repeats it; None when it is nested too deeply to be written."""
+    try:
+        orjson.dumps(value)
+    except TypeError:
+        return None
+    return value
 
 
 def _missing(*place: str) -> dict[str, object]:
@@ -84,10 +95,12 @@ def _missing(*place: str) -> dict[str, object]:
 def _invalid_json(body: bytes, err: orjson.JSONDecodeError) -> dict[str, object]:
     """Upstream reads JSON with the standard library, whose words and position are kept where it refuses too."""
     reason, position = err.msg, err.pos
-    try:
-        json.loads(body)
-    except json.JSONDecodeError as refused:
-        reason, position = refused.msg, refused.pos
-    except ValueError as refused:
-        reason = str(refused)
+    # Nested any deeper, the standard library would run out of stack.
+    if body.count(b"[") + body.count(b"{") < _MOST_NESTED:
+        try:
+            json.loads(body)
+        except json.JSONDecodeError as refused:
+            reason, position = refused.msg, refused.pos
+        except ValueError as refused:
+            reason = str(refused)
     return {"type": "json_invalid", "loc": ["body", position], "msg": "JSON decode error", "input": {}, "ctx": {"error": reason}}

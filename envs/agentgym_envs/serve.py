@@ -107,7 +107,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="agentgym serve", description="Serve a world over HTTP.")
     worlds = parser.add_subparsers(dest="world", required=True, metavar="WORLD")
     for name, offered in WORLDS.items():
-        world = worlds.add_parser(name, help=offered.help, description=offered.help)
+        world = worlds.add_parser(name, help=offered.help, description=offered.help, allow_abbrev=False)
         world.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1, this machine only)")
         world.add_argument("--port", type=_port, default=36001, help="port to listen on; 0 takes a free one (default: 36001)")
         world.add_argument("--max-sessions", type=_positive, default=10_000, metavar="N", help="sessions open at once (default: 10000)")
@@ -157,5 +157,5 @@ def _announcement(listening: socket.socket, world: World) -> str:
 
 
 def _refuse(code: int, message: str, hint: str) -> int:
-    sys.stderr.write(f"{message}\n{hint}\n")
+    sys.stderr.write(f"error: {message}\nhint: {hint}\n")
     return code

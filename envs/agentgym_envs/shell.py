@@ -16,7 +16,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from agentgym_envs.bodies import MOST_BYTES, Create, Numbered, Reset, Step, Unprocessable, read_body, read_query
-from agentgym_envs.protocol import World, WorldError
+from agentgym_envs.protocol import Session, World, WorldError
 from agentgym_envs.sessions import Entry, Sessions, not_valid
 
 T = TypeVar("T")
@@ -70,15 +70,12 @@ class _Shell:
         read_body(Create, await _body(request))
         await self._release(self._sessions.remove_idle())
         number = self._sessions.reserve()
-        opened = False
         try:
-            session = await self._run(self._world.open)
-            observation = await self._run(lambda: session.reset(number % self._world.task_count))
-            self._sessions.add(number, session, observation)
-            opened = True
-        finally:
-            if not opened:
-                self._sessions.give_up()
+            session, observation = await self._open(number % self._world.task_count)
+        except BaseException:
+            self._sessions.give_up()
+            raise
+        self._sessions.add(number, session, observation)
         return {"id": number, "observation": observation, "done": False, "reward": 0}
 
     async def step(self, request: Request) -> object:
@@ -135,6 +132,15 @@ class _Shell:
             if entry.closed:
                 raise not_valid(number)
             yield entry
+
+    async def _open(self, index: int) -> tuple[Session, str]:
+        """A session at the start of a task, and its first observation."""
+        session = await self._run(self._world.open)
+        try:
+            return session, await self._run(lambda: session.reset(index))
+        except BaseException:
+            await self._run(session.close)
+            raise
 
     async def _look(self, request: Request) -> Entry:
         number = read_query(request.query_params).id

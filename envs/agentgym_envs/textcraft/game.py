@@ -7,11 +7,12 @@ a cycle over those read before, are left out.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import orjson
 
 from agentgym_envs.textcraft.book import Book, BookError, Ingredient, Recipe
 
@@ -85,7 +86,7 @@ def _read(path: Path) -> _Raw | None:
     if path.stat().st_size > _MOST_BYTES:
         raise BookError(f"{path.name}: expected at most {_MOST_BYTES} bytes")
     try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
+        raw = orjson.loads(path.read_bytes())
         if raw["type"].removeprefix(NAMESPACE) not in _TYPES:
             return None
         inputs = Counter[str]()

@@ -14,7 +14,7 @@ from agentgym_envs.textcraft.world import TextCraft
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Options that only this world has."""
     source = parser.add_mutually_exclusive_group()
-    source.add_argument("--book", choices=("big", "laptop"), default="big", help="shipped recipe book (default: big)")
+    source.add_argument("--book", choices=("big", "laptop"), help="shipped recipe book (default: big)")
     source.add_argument(
         "--recipes", type=Path, metavar="DIR", help="folder of recipe files in the game's own JSON format, in place of a shipped book"
     )
@@ -25,5 +25,5 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def build(options: argparse.Namespace) -> World:
     """The world; BookError or OSError when its recipes cannot be read."""
-    book = shipped_book(options.book) if options.recipes is None else game_book(options.recipes)
+    book = shipped_book(options.book or "big") if options.recipes is None else game_book(options.recipes)
     return TextCraft(book=book, wrap=options.compat)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from agentgym_envs.protocol import Step, WorldError
-from agentgym_envs.textcraft.book import Book, Ingredient
+from agentgym_envs.textcraft.book import Book, Ingredient, Recipe
 from agentgym_envs.textcraft.listing import goal_of, listed_recipes, render
 from agentgym_envs.textcraft.plan import plan
 
@@ -51,7 +51,8 @@ class TextCraftSession:
     """One task, its inventory and whether it is done."""
 
     world: TextCraft
-    _index: int | None = None
+    _goal: str | None = None
+    _listed: tuple[Recipe, ...] = ()
     _done: bool = False
     _inventory: dict[str, int] = field(default_factory=dict)
 
@@ -60,8 +61,9 @@ class TextCraftSession:
         count = self.world.task_count
         if not self.world.wrap and not 0 <= index < count:
             raise WorldError(f"The data_idx {str(index)[:40]} is out of range: expected 0 to {count - 1}.")
-        self._index, self._done, self._inventory = index % count, False, {}
-        return render(listed_recipes(self.world.book, self._index), self.goal())
+        self._goal, self._listed = goal_of(self.world.book, index % count), listed_recipes(self.world.book, index % count)
+        self._done, self._inventory = False, {}
+        return render(self._listed, self._goal)
 
     def step(self, action: str) -> Step:
         """Execute one action; reward 1 and done when it makes the goal."""
@@ -77,23 +79,21 @@ class TextCraftSession:
 
     def goal(self) -> str:
         """The item to make."""
-        return goal_of(self.world.book, self._started())
+        if self._goal is None:
+            raise WorldError("The session has no task. Reset it first.")
+        return self._goal
 
     def commands(self) -> tuple[str, ...]:
         """The listed recipes."""
-        return tuple(map(str, listed_recipes(self.world.book, self._started())))
+        self.goal()
+        return tuple(map(str, self._listed))
 
     def oracle(self) -> tuple[str, ...]:
         """Actions that make the goal from an empty inventory with the listed recipes."""
-        return plan(self.world.book, listed_recipes(self.world.book, self._started()), self.goal())
+        return plan(self.world.book, self._listed, self.goal())
 
     def close(self) -> None:
         """Nothing is held."""
-
-    def _started(self) -> int:
-        if self._index is None:
-            raise WorldError("The session has no task. Reset it first.")
-        return self._index
 
     def _execute(self, action: str) -> tuple[str, str | None]:
         """The observation, and the item that was crafted."""

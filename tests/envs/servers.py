@@ -1,0 +1,88 @@
+"""A client for a world's app in this process, and worlds that are easy to steer."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import httpx
+
+from agentgym_envs.protocol import Step, World, WorldError
+from agentgym_envs.shell import build_app
+from agentgym_envs.textcraft.world import TextCraft
+from tests.envs.books import tiny_book
+
+
+@asynccontextmanager
+async def client_of(world: World | None = None, **options: object) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of the app of ``world`` (the tiny TextCraft by default), from its start to its end."""
+    app = build_app(world or TextCraft(book=tiny_book()), **options)  # type: ignore[arg-type]
+    async with app.router.lifespan_context(app), httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://world") as client:
+        yield client
+
+
+@dataclass
+class ManualClock:
+    """Seconds that pass when a test says so."""
+
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class SlowSession:
+    """Counts how many calls run inside it at once; each waits for the world's gate."""
+
+    world: SlowWorld
+    inside: int = 0
+
+    def reset(self, index: int) -> str:
+        if self.world.broken:
+            raise WorldError("The world is broken.")
+        return f"task {index}"
+
+    def step(self, action: str) -> Step:
+        self.inside += 1
+        self.world.entered.release()
+        self.world.gate.wait(10)
+        said = f"{action}, {self.inside} inside"
+        self.inside -= 1
+        return Step(said, 0, False)
+
+    def goal(self) -> str:
+        return "wait"
+
+    def commands(self) -> tuple[str, ...]:
+        return ()
+
+    def oracle(self) -> tuple[str, ...]:
+        raise WorldError("This world has no oracle.")
+
+    def close(self) -> None:
+        self.world.closed += 1
+
+
+@dataclass
+class SlowWorld:
+    """A world whose calls run in threads and wait at a gate."""
+
+    gate: threading.Event = field(default_factory=threading.Event)
+    entered: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    closed: int = 0
+    broken: bool = False
+    name: str = "slow"
+    greeting: str = "slow"
+    task_count: int = 3
+    blocking: bool = True
+
+    def open(self) -> SlowSession:
+        return SlowSession(self)
+
+
+async def answered(client: httpx.AsyncClient, path: str, **body: object) -> object:
+    """The JSON that a POST is answered with."""
+    return (await client.post(path, json=body)).json()

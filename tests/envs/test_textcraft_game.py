@@ -1,0 +1,169 @@
+"""Books from recipe files in the game's format, on folders that the tests write; the recipes are invented."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from agentgym_envs.textcraft.book import BookError
+from agentgym_envs.textcraft.game import game_book
+from agentgym_envs.textcraft.listing import needed_recipes
+from agentgym_envs.textcraft.world import TextCraft
+
+
+def shaped(output: object, pattern: list[str], key: dict[str, object], **rest: object) -> dict[str, object]:
+    return {"type": "minecraft:crafting_shaped", "pattern": pattern, "key": key, "result": output, **rest}
+
+
+def shapeless(output: object, *ingredients: object, **rest: object) -> dict[str, object]:
+    return {"type": "minecraft:crafting_shapeless", "ingredients": list(ingredients), "result": output, **rest}
+
+
+def item(name: str, **rest: object) -> dict[str, object]:
+    return {"item": f"minecraft:{name}", **rest}
+
+
+def tag(name: str) -> dict[str, object]:
+    return {"tag": f"minecraft:{name}"}
+
+
+def folder_of(root: Path, **files: object) -> Path:
+    """A folder with one recipe file for each name."""
+    for name, recipe in files.items():
+        (root / f"{name}.json").write_text(json.dumps(recipe))
+    return root
+
+
+def lines(root: Path, **files: object) -> list[str]:
+    return [str(recipe) for recipe in game_book(folder_of(root, **files)).recipes]
+
+
+def test_shaped_and_shapeless_recipes_become_lines_with_counts(tmp_path: Path) -> None:
+    assert lines(
+        tmp_path,
+        a=shaped(item("fir_raft", count=2), ["# #", "#r#"], {"#": item("fir_log"), "r": item("red_rope")}),
+        b=shapeless(item("glow_soup"), item("bog_leaf"), item("tin_bowl"), item("bog_leaf")),
+    ) == ["craft 2 fir raft using 4 fir log, 1 red rope", "craft 1 glow soup using 2 bog leaf, 1 tin bowl"]
+
+
+def test_other_spellings_of_the_format_are_read(tmp_path: Path) -> None:
+    assert lines(
+        tmp_path,
+        a=shaped("minecraft:rope", ["ff"], {"f": "minecraft:flax"}),
+        b=shapeless({"id": "minecraft:mat", "count": 3}, "#minecraft:reeds", [item("rope"), item("cord")]),
+        c={"type": "crafting_shapeless", "ingredients": [item("mat")], "result": item("rug")},
+        d={"type": "minecraft:smelting", "ingredient": item("rug"), "result": "minecraft:ash"},
+    ) == ["craft 1 rope using 2 flax", "craft 3 mat using 1 reeds, 1 rope", "craft 1 rug using 1 mat"]
+
+
+def test_files_are_read_in_sorted_order_however_they_were_written(tmp_path: Path) -> None:
+    files = {name: shapeless(item(name), item("flax")) for name in ("zed", "mat", "ark")}
+    assert game_book(folder_of(tmp_path, **files)).goals == ("ark", "mat", "zed")
+
+
+def test_a_recipes_folder_inside_is_found(tmp_path: Path) -> None:
+    (tmp_path / "recipes").mkdir()
+    folder_of(tmp_path / "recipes", a=shapeless(item("mat"), item("flax")))
+    assert game_book(tmp_path).goals == ("mat",)
+
+
+def test_a_tag_is_satisfied_by_made_items_of_its_group(tmp_path: Path) -> None:
+    book = game_book(
+        folder_of(
+            tmp_path,
+            fir=shapeless(item("fir_board", count=4), item("fir_log"), group="boards"),
+            elm=shapeless(item("elm_board", count=4), item("elm_log"), group="boards"),
+            rack=shaped(item("rack"), ["##"], {"#": tag("boards")}),
+        )
+    )
+    assert dict(book.tags) == {"boards": ("elm board", "fir board")}
+    assert book.depths["rack"] == 2
+    assert len(needed_recipes(book, "rack")) == 3
+    session = TextCraft(book=book).open()
+    session.reset(book.goals.index("rack"))
+    replies = [session.step(action) for action in ("get 1 fir log", "craft fir board using 1 fir log", "craft 1 rack using 2 fir board")]
+    assert [(reply.observation, reply.reward) for reply in replies] == [
+        ("Got 1 fir log", 0),
+        ("Crafted 4 minecraft:fir_board", 0),
+        ("Crafted 1 minecraft:rack", 1),
+    ]
+
+
+def test_a_tag_without_made_members_becomes_an_item_that_is_found(tmp_path: Path) -> None:
+    book = game_book(
+        folder_of(tmp_path, board=shapeless(item("fir_board", count=4), tag("fir_logs")), saw=shapeless(item("saw"), item("fir_log"), item("blade")))
+    )
+    session = TextCraft(book=book).open()
+    session.reset(0)
+    assert [session.step(action).observation for action in ("get 1 fir log", "craft fir board using 1 fir log", "get 1 fir logs")] == [
+        "Got 1 fir log",
+        "Could not find a valid recipe for 1 minecraft:fir_board",
+        "Got 1 fir logs",
+    ]
+    assert session.step("craft 4 fir board using 1 fir logs").done
+
+
+def test_a_recipe_from_one_block_is_left_out_and_its_output_is_found(tmp_path: Path) -> None:
+    book = game_book(
+        folder_of(
+            tmp_path,
+            back=shapeless(item("jade", count=9), item("jade_block")),
+            block=shaped(item("jade_block"), ["###", "###", "###"], {"#": item("jade")}),
+        )
+    )
+    assert [str(recipe) for recipe in book.recipes] == ["craft 1 jade block using 9 jade"]
+    assert book.is_found("jade")
+
+
+def test_a_recipe_that_closes_a_cycle_over_those_read_before_is_left_out(tmp_path: Path) -> None:
+    assert lines(
+        tmp_path,
+        a_bale=shapeless(item("bale"), item("hay")),
+        b_hay=shapeless(item("hay", count=9), item("bale")),
+        c_cart=shapeless(item("cart"), item("bale"), item("wheel")),
+        d_bale=shapeless(item("bale"), item("cart")),
+    ) == ["craft 1 bale using 1 hay", "craft 1 cart using 1 bale, 1 wheel"]
+
+
+def test_a_group_named_like_its_output_is_no_tag(tmp_path: Path) -> None:
+    book = game_book(folder_of(tmp_path, a=shapeless(item("rope"), item("flax"), group="rope"), b=shapeless(item("mat"), item("rope"))))
+    assert dict(book.tags) == {}
+    assert book.depths["mat"] == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"type": 5}',
+        '{"type": "minecraft:crafting_shaped", "result": "minecraft:x"}',
+        '{"type": "minecraft:crafting_shapeless", "ingredients": [{}], "result": "minecraft:x"}',
+        '{"type": "minecraft:crafting_shapeless", "ingredients": [[]], "result": "minecraft:x"}',
+        '{"type": "minecraft:crafting_shapeless", "ingredients": [], "result": "minecraft:x"}',
+        '{"type": "minecraft:crafting_shapeless", "ingredients": ["minecraft:y"], "result": {}}',
+        '{"type": "minecraft:crafting_shapeless", "ingredients": ["minecraft:y"], "result": {"item": "minecraft:x", "count": 0}}',
+        '{"type": "minecraft:crafting_shapeless", "ingredients": ["minecraft:y"], "result": {"item": "minecraft:x", "count": "two"}}',
+        '{"type": "minecraft:crafting_shaped", "pattern": ["a"], "key": {"b": "minecraft:y"}, "result": "minecraft:x"}',
+        '{"type": "minecraft:crafting_shaped", "pattern": ["a"], "key": {"a": "minecraft:y"}, "result": "minecraft:x", "group": 4}',
+        "[" * 100_000,
+    ],
+)
+def test_a_file_that_is_no_recipe_is_refused_by_name(tmp_path: Path, text: str) -> None:
+    (tmp_path / "odd.json").write_text(text)
+    with pytest.raises(BookError, match=r"^odd\.json: expected"):
+        game_book(tmp_path)
+
+
+def test_a_large_file_is_refused_unread(tmp_path: Path) -> None:
+    (tmp_path / "odd.json").write_bytes(b" " * 1_000_001)
+    with pytest.raises(BookError, match=r"^odd\.json: expected at most 1000000 bytes"):
+        game_book(tmp_path)
+
+
+def test_a_folder_without_recipes_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BookError, match=r"expected 1 to 20000 recipe files \(\*\.json\), got 0"):
+        game_book(tmp_path)
