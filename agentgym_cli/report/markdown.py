@@ -8,7 +8,7 @@ from agentgym_cli.report import phrases
 from agentgym_cli.report.accounting import Accounting, Change, Rate
 from agentgym_cli.report.curves import draw_curves
 from agentgym_cli.report.model import Comparison, Part, Report
-from agentgym_cli.report.text import for_markdown
+from agentgym_cli.report.text import for_code, for_markdown
 
 _PLOT_WIDTH = 90
 
@@ -85,7 +85,7 @@ def _part(part: Part) -> str:
     title = f"## {for_markdown(part.phase)} / {for_markdown(part.split)}{weights}"
     categories = part.categories if len(part.categories) > 1 else ()
     table = _table(_SUCCESS, [_success("all", part.accounting), *(_success(item.name, item.accounting) for item in categories)])
-    return f"{title}\n\n{table}\n\n{_facts(phrases.details(part))}\n\nRows: `{part.rows.replace('`', '')}`"
+    return f"{title}\n\n{table}\n\n{_facts(phrases.details(part))}\n\nRows: {for_code(part.rows)}"
 
 
 def _learning(report: Report) -> str:

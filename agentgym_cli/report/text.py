@@ -38,6 +38,11 @@ def for_markdown(text: str, limit: int = SHOWN) -> str:
     return _MARKUP.sub(r"\\\1", shown)
 
 
+def for_code(text: str) -> str:
+    """A Markdown code span of one line; control characters and backticks are shown as escapes."""
+    return "`" + "".join(_spelled(character) for character in text).replace("`", "\\x60") + "`"
+
+
 def _spelled(character: str) -> str:
     if unicodedata.category(character) not in _UNSEEN:
         return character

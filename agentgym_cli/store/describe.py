@@ -7,6 +7,7 @@ import inspect
 import re
 import sys
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
@@ -90,14 +91,15 @@ def _meaning(name: str, column: str) -> str:
 
 def _docstrings(table: Table) -> dict[str, str]:
     """Docstrings of a record's fields by name, and the record's own under ''."""
-    found = _class_docstrings(table.record)
+    found = dict(_class_docstrings(table.record))
     if table is ATTEMPTS:
         tokens = _class_docstrings(records.TokensRecord)
         found |= {name: f"{text} Null when tokens are not kept." for name, text in tokens.items() if name}
     return found
 
 
-def _class_docstrings(record: type) -> dict[str, str]:
+@cache
+def _class_docstrings(record: type) -> Mapping[str, str]:
     tree = ast.parse(inspect.getsource(record)).body[0]
     assert isinstance(tree, ast.ClassDef)
     found = {"": " ".join((ast.get_docstring(tree) or "").replace("``", "`").split())}

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import cache
+from types import MappingProxyType
 from typing import get_type_hints
 
 from agentgym_cli.store import records
@@ -41,7 +44,8 @@ TABLES = (RUNS, SEGMENTS, SCHEDULED, ATTEMPTS, TURNS, OUTCOMES, METRICS, PROBES,
 BY_RECORD = {table.record: table for table in TABLES}
 
 
-def columns_of(table: Table) -> dict[str, object]:
+@cache
+def columns_of(table: Table) -> Mapping[str, object]:
     """Column names and the type hints of their values, in order."""
     hints = get_type_hints(table.record)
     parents = get_type_hints(records.AttemptRecord)
@@ -49,4 +53,4 @@ def columns_of(table: Table) -> dict[str, object]:
     columns |= {field.name: hints[field.name] for field in fields(table.record) if field.name not in INSIDE}
     if table is ATTEMPTS:
         columns |= get_type_hints(records.TokensRecord)
-    return columns
+    return MappingProxyType(columns)

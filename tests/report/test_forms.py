@@ -1,0 +1,103 @@
+"""Every form of a report shows the same numbers, is readable through a pipe, and is harmless."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from agentgym_cli.report.jsonout import to_json
+from agentgym_cli.report.markdown import render
+from agentgym_cli.store.db import Connection
+from agentgym_cli.store.records import ProbeRecord, Record
+from tests.report.runs import printed, report_of, trained_run
+from tests.store.builders import make_metric, make_run, make_scheduled, make_segment, settled
+
+HOSTILE = "\x1b[2J\x1b]0;pwn\x07<b>|`*[x](y)\n# h\u202e\x9b1m[red]"
+
+
+def hostile_run() -> list[Record]:
+    """Foreign text wherever a record has room for it."""
+    scheduled = make_scheduled(0, split=f"s{HOSTILE}", category=f"c{HOSTILE}")
+    other = make_scheduled(1, split=f"s{HOSTILE}", category=f"d{HOSTILE}")
+    probe = ProbeRecord(run="r1", segment=1, url=f"u{HOSTILE}", name=f"n{HOSTILE}", result="fail", detail=f"d{HOSTILE}", seconds=0.1)
+    start = make_run(name=f"n{HOSTILE}", profile_reason=f"p{HOSTILE}", env=f"e{HOSTILE}", policy=f"o{HOSTILE}", digest=HOSTILE)
+    return [
+        start,
+        make_segment(),
+        make_segment(ended=HOSTILE, status="failed"),
+        probe,
+        *settled(scheduled, "infra_error", detail=f"m{HOSTILE}"),
+        *settled(other, "success"),
+        make_metric(f"x{HOSTILE}", 1.0),
+        make_metric("success", 1.0),
+    ]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii", "latin-1"])
+@pytest.mark.parametrize("width", [80, 200])
+def test_a_piped_report_fits_its_lines_and_its_encoding(store: Connection, tmp_path: Path, encoding: str, width: int) -> None:
+    text = printed(report_of(store, tmp_path / "r1", trained_run()), encoding, width)
+    assert max(map(len, text.splitlines())) <= min(width, 100)
+    assert "\x1b" not in text
+    assert "|horizon 6" in text
+
+
+def test_a_terminal_that_knows_no_blocks_gets_the_curve_in_ascii(store: Connection, tmp_path: Path) -> None:
+    report = report_of(store, tmp_path / "r1", trained_run())
+    assert "█" in printed(report)
+    assert re.search(r"\.{5,}", printed(report, "ascii"))
+    assert "#####" in printed(report, "ascii")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_promise_11_foreign_text_controls_no_terminal(store: Connection, tmp_path: Path, encoding: str) -> None:
+    text = printed(report_of(store, tmp_path / "r1", hostile_run()), encoding)
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text)
+    assert "pwn" not in text
+    assert "[red]" in text
+
+
+def test_promise_11_foreign_text_is_no_markdown_and_no_html(store: Connection, tmp_path: Path) -> None:
+    text = render(report_of(store, tmp_path / "r1", hostile_run()))
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]", text)
+    assert "<b>" not in re.sub(r"`[^`]*`", "", text)
+    assert not re.search(r"(?<!\\)\[x(?<!\\)\]\(y\)", re.sub(r"`[^`]*`", "", text))
+    assert [line for line in text.splitlines() if line.startswith("# ")] == [text.splitlines()[0]]
+
+
+@pytest.mark.parametrize("records", [trained_run(), hostile_run()], ids=["trained", "hostile"])
+def test_tables_of_markdown_have_the_same_number_of_cells_in_every_row(store: Connection, tmp_path: Path, records: list[Record]) -> None:
+    tables = re.findall(r"(?:^\|.*\n)+", render(report_of(store, tmp_path / "r1", records)), re.MULTILINE)
+    assert len(tables) > 3
+    for table in tables:
+        assert len({len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}) == 1
+
+
+def test_json_keeps_every_value_sorted(store: Connection, tmp_path: Path) -> None:
+    report = report_of(store, tmp_path / "r1", trained_run())
+    text = to_json(report)
+    read = json.loads(text)
+    assert list(read) == sorted(read)
+    assert read["schema"] == 1
+    assert read["learning"]["stages"][0] == {"first_step": 1, "horizon": 6, "last_step": 2}
+    assert text == json.dumps(read, sort_keys=True, ensure_ascii=False, indent=1) + "\n"
+
+
+def test_promise_04_no_form_shows_success_without_the_rest(store: Connection, tmp_path: Path) -> None:
+    report = report_of(store, tmp_path / "r1", trained_run())
+    lines = [" ".join(line.split()) for line in printed(report).splitlines()]
+    starts = ("end to end", "conditional", "infra", "worst to best")
+    blocks = [index for index, line in enumerate(lines) if line.startswith("end to end")]
+    assert len(blocks) == len(report.parts) + len(report.comparisons)
+    for index in blocks:
+        following = [line for line in lines[index : index + 7] if line.startswith(starts)]
+        assert [next(start for start in starts if line.startswith(start)) for line in following[:4]] == list(starts)
+
+
+def test_probes_that_did_not_pass_are_named(store: Connection, tmp_path: Path) -> None:
+    text = printed(report_of(store, tmp_path / "r1", trained_run()))
+    assert "1 pass, 1 known deviation" in text
+    assert "known deviation: close_twice at http://127.0.0.1:1: false" in text

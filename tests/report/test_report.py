@@ -1,0 +1,254 @@
+"""From journal through store to report: what may be claimed of a run, in every form."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agentgym_cli.errors import StoreError
+from agentgym_cli.report.build import build_report
+from agentgym_cli.report.jsonout import to_json
+from agentgym_cli.report.markdown import render
+from agentgym_cli.store.db import Connection, rows_of
+from agentgym_cli.store.loader import load
+from agentgym_cli.store.records import Record
+from tests.report.runs import HANDBOOK, evaluation, printed, report_of, trained_run, training
+from tests.store.builders import make_attempt, make_metric, make_outcome, make_run, make_scheduled, make_segment, settled, write_journal
+
+START: list[Record] = [make_run(), make_segment()]
+
+
+def squeezed(text: str) -> list[str]:
+    return [" ".join(line.split()) for line in text.splitlines()]
+
+
+def test_promise_04_the_handbooks_example_comes_out_exactly_in_every_form(store: Connection, tmp_path: Path) -> None:
+    report = report_of(store, tmp_path / "r1", [*START, *evaluation(HANDBOOK)])
+    lines = squeezed(printed(report))
+    assert "end to end 60.0% 60 of 100 50.2 to 69.1%" in lines
+    assert "conditional 66.7% 60 of 90 56.4 to 75.5%" in lines
+    assert "infra 10.0% 10 of 100 5.5 to 17.4%" in lines
+    assert "worst to best case 60.0% to 70.0% 10 infra, 0 missing" in lines
+    assert (
+        "| all | 100 | 60.0% (60 of 100; 95% 50.2 to 69.1%) | 66.7% (60 of 90; 95% 56.4 to 75.5%) "
+        "| 10.0% (10 of 100; 95% 5.5 to 17.4%) | 60.0% to 70.0% | 0 |"
+    ) in render(report)
+    accounting = json.loads(to_json(report))["parts"][0]["accounting"]
+    assert {name: accounting[name] for name in ("scheduled", "scored", "success", "failure", "infra_error", "missing")} == {
+        "scheduled": 100, "scored": 90, "success": 60, "failure": 30, "infra_error": 10, "missing": 0,
+    }  # fmt: skip
+    rates = ("end_to_end", "conditional", "infra_share", "worst_case", "best_case")
+    assert [accounting[name]["value"] for name in rates] == [0.6, 60 / 90, 0.1, 0.6, 0.7]
+
+
+def test_promise_01_what_was_scheduled_and_never_ran_stays_in_the_denominator(store: Connection, tmp_path: Path) -> None:
+    report = report_of(store, tmp_path / "r1", [*START, *evaluation(("success", "missing", "missing", "missing"))])
+    accounting = report.parts[0].accounting
+    assert (accounting.scheduled, accounting.scored, accounting.missing) == (4, 1, 3)
+    assert (accounting.end_to_end.value, accounting.conditional.value, accounting.best_case.value) == (0.25, 1.0, 1.0)
+    assert "missing 3, done 1" in printed(report)
+
+
+def test_promise_04_no_data_is_shown_as_such_in_every_form(store: Connection, tmp_path: Path) -> None:
+    report = report_of(store, tmp_path / "r1", [*START, *evaluation(("infra_error", "missing"))])
+    assert "conditional n/a 0 of 0 n/a" in squeezed(printed(report))
+    assert "| n/a (0 of 0; 95% n/a) |" in render(report)
+    assert json.loads(to_json(report))["parts"][0]["accounting"]["conditional"]["value"] is None
+
+
+def test_categories_are_reported_apart_and_add_up(store: Connection, tmp_path: Path) -> None:
+    (part,) = report_of(store, tmp_path / "r1", [*START, *evaluation(HANDBOOK, categories=3)]).parts
+    assert [category.name for category in part.categories] == ["depth 1", "depth 2", "depth 3"]
+    assert [category.accounting.scheduled for category in part.categories] == [34, 33, 33]
+    assert [category.accounting.success for category in part.categories] == [20, 20, 20]
+    assert sum(category.accounting.infra_error for category in part.categories) == 10
+
+
+def test_phases_come_in_the_order_in_which_they_happen(store: Connection, tmp_path: Path) -> None:
+    phases = ("eval_after", "train", "eval_before")
+    records = [record for phase in phases for record in evaluation(("success",), phase, 3)]
+    report = report_of(store, tmp_path / "r1", [*START, *records])
+    assert [(part.phase, part.step) for part in report.parts] == [("eval_before", 3), ("train", None), ("eval_after", 3)]
+
+
+def test_before_and_after_are_compared_by_task(store: Connection, tmp_path: Path) -> None:
+    report = report_of(store, tmp_path / "r1", trained_run())
+    (comparison,) = report.comparisons
+    assert comparison.split == "test"
+    assert (comparison.before.end_to_end.value, comparison.after.end_to_end.value) == (0.2, 0.6)
+    assert comparison.end_to_end.points == pytest.approx(40.0)
+    # 40 tasks went from failure to success, 60 did not change: t(99) = 1.98422, s = sqrt(100 / 99 * 0.4 * 0.6)
+    half = 198.42169 * (0.24 / 99) ** 0.5
+    assert comparison.end_to_end.method == "paired t over tasks"
+    assert (comparison.end_to_end.low, comparison.end_to_end.high) == pytest.approx((40 - half, 40 + half), rel=1e-5)
+    assert comparison.end_to_end.intervals_overlap is False
+    assert comparison.conditional.method == "newcombe"
+    lines = squeezed(printed(report))
+    assert "end to end 20.0% 20 of 100 60.0% 60 of 100 +40.0 apart" in lines
+    assert f"13.3 to 28.9% 50.2 to 69.1% {40 - half:+.1f} to {40 + half:+.1f}" in lines
+
+
+def test_without_an_evaluation_after_there_is_no_comparison(store: Connection, tmp_path: Path) -> None:
+    assert report_of(store, tmp_path / "r1", [*START, *evaluation(("success",), "eval_before")]).comparisons == ()
+
+
+def test_promise_03_what_retries_changed_is_shown(store: Connection, tmp_path: Path) -> None:
+    scheduled = make_scheduled(0)
+    first, second = make_attempt(scheduled, "infra_error"), make_attempt(scheduled, "success", attempt=2)
+    retried = [scheduled, first, second, make_outcome(second, attempts=2, first="infra_error")]
+    report = report_of(store, tmp_path / "r1", [*START, *retried, *settled(make_scheduled(1), "success")])
+    part = report.parts[0]
+    assert part.accounting.end_to_end.value == 1.0
+    assert part.first_attempts.accounting.infra_share.value == 0.5
+    assert (part.spent.attempts, part.spent.infra_errors, part.spent.turns, part.spent.action_tokens) == (3, 1, 6, 24)
+    flat = " ".join(printed(report).split())
+    assert "50.0% end to end, 100.0% conditional, 50.0% infra, 50.0% to 100.0% worst to best; 1 episodes were tried again" in flat
+
+
+def test_stops_causes_truncation_and_invalid_actions_are_counted(store: Connection, tmp_path: Path) -> None:
+    records = [
+        *settled(make_scheduled(0), "success", invalid_actions=1),
+        *settled(make_scheduled(1), "failure", invalid_actions=2, turns=6),
+        *settled(make_scheduled(2), "infra_error", action_induced=True),
+        *settled(make_scheduled(3), "infra_error", stop="env_deadline", cause="timeout", detail="no answer in 10 s"),
+    ]
+    (part,) = report_of(store, tmp_path / "r1", [*START, *records]).parts
+    assert [(stop.reason, stop.cause, stop.episodes) for stop in part.stops] == [
+        ("done", None, 1),
+        ("env_deadline", "timeout", 1),
+        ("env_error", "server_5xx", 1),
+        ("horizon", None, 1),
+    ]
+    assert part.stops[1].example == "no answer in 10 s"
+    assert (part.action_induced.count, part.action_induced.denominator) == (1, 2)
+    assert (part.truncated.count, part.truncated.denominator) == (1, 4)
+    assert (part.invalid_actions.count, part.invalid_actions.denominator) == (3, 12)
+
+
+def test_promise_10_superseded_records_are_shown_and_not_counted(store: Connection, tmp_path: Path) -> None:
+    first = [make_run(), make_segment(1), *evaluation(("failure",) * 4, "train", 2)]
+    second = [make_segment(2, resumed=1), *[replace(record, segment=2) for record in evaluation(("success",) * 4, "train", 2)]]
+    report = report_of(store, tmp_path / "r1", first, second)
+    assert report.parts[0].accounting.success == report.parts[0].accounting.scheduled == 4
+    assert [(segment.superseded_attempts, segment.superseded_outcomes, segment.superseded_records) for segment in report.segments] == [
+        (4, 4, 12),
+        (0, 0, 0),
+    ]
+    assert "superseded and not counted: 4 attempts, 4 outcomes, 12 records in all" in " ".join(printed(report).split())
+
+
+def test_records_outside_the_schedule_refuse_the_report(store: Connection, tmp_path: Path) -> None:
+    scheduled = make_scheduled(0, phase="train", step=3)
+    late = replace(make_attempt(scheduled), segment=2)
+    with pytest.raises(StoreError, match="expected every record to be scheduled, got attempts of train/test/3/textcraft_0/0"):
+        report_of(store, tmp_path / "r1", [*START, scheduled], [make_segment(2, resumed=1), late, make_outcome(late)])
+
+
+def test_learning_shows_curves_stages_and_groups(store: Connection, tmp_path: Path) -> None:
+    learning = report_of(store, tmp_path / "r1", [*START, *training()]).learning
+    assert [(curve.phase, curve.name, len(curve.points)) for curve in learning.curves] == [
+        ("warm_start", "loss", 3),
+        ("train", "horizon", 6),
+        ("train", "reward_mean", 6),
+        ("train", "success", 6),
+    ]
+    assert [(stage.horizon, stage.first_step, stage.last_step) for stage in learning.stages] == [(6, 1, 2), (9, 3, 4), (12, 5, 6)]
+    assert learning.groups is not None
+    assert (learning.groups.planned, learning.groups.dropped.count, learning.groups.zero_variance.count) == (72, 6, 18)
+    new = next(metric for metric in learning.metrics if metric.name == "something_new")
+    assert (new.steps, new.mean, new.least, new.most, new.first, new.last) == (6, 2.5, 2.5, 2.5, 2.5, 2.5)
+
+
+def test_a_metric_without_data_is_skipped_and_not_zero(store: Connection, tmp_path: Path) -> None:
+    records = [make_metric("success", None, 1), make_metric("success", 0.5, 2), make_metric("success", None, 3), make_metric("empty", None, 1)]
+    learning = report_of(store, tmp_path / "r1", [*START, *records]).learning
+    assert learning.curves[0].points == ((1, None), (2, 0.5), (3, None))
+    totals = {metric.name: (metric.steps, metric.mean, metric.first, metric.last) for metric in learning.metrics}
+    assert totals == {"empty": (0, None, None, None), "success": (1, 0.5, 0.5, 0.5)}
+
+
+@pytest.mark.parametrize(
+    ("changes", "stop", "promise"),
+    [
+        ({}, {}, "equal bits"),
+        ({"policy": "oracle"}, {}, "equal bits"),
+        ({"policy": "openai"}, {}, "equal schedules"),
+        ({"engine": "verl"}, {}, "equal schedules"),
+        ({}, {"stop": "policy_deadline"}, "equal schedules"),
+        ({}, {"stop": "env_error", "cause": "timeout"}, "equal schedules"),
+    ],
+)
+def test_promise_07_the_report_says_what_repeats(
+    store: Connection, tmp_path: Path, changes: dict[str, str], stop: dict[str, str], promise: str
+) -> None:
+    outcome = "infra_error" if "cause" in stop else "failure"
+    report = report_of(store, tmp_path / "r1", [make_run(**changes), make_segment(), *settled(make_scheduled(), outcome, **stop)])
+    assert report.header.promise == promise
+
+
+def test_a_laptop_result_is_labelled_wherever_it_is_shown(store: Connection, tmp_path: Path) -> None:
+    report = report_of(store, tmp_path / "r1", trained_run())
+    assert "[LAPTOP RESULT]" in printed(report)
+    assert render(report).startswith("# textcraft\\_grpo (laptop result)\n")
+    assert json.loads(to_json(report))["header"]["label"] == "laptop result"
+    other = replace(report, header=replace(report.header, label=None))
+    assert "laptop result" not in (printed(other) + render(other)).lower()
+
+
+@pytest.mark.parametrize(("status", "shown"), [("finished", "finished"), ("interrupted", "interrupted"), (None, "in progress")])
+def test_the_status_is_the_latest_segments(store: Connection, tmp_path: Path, status: str | None, shown: str) -> None:
+    segments = [[make_run(), make_segment(1, status="failed", ended="t")], [make_segment(2, resumed=0, status=status)]]
+    report = report_of(store, tmp_path / "r1", *segments)
+    assert report.header.status == shown
+    assert f"status {shown};" in " ".join(printed(report).split())
+
+
+def test_outcomes_say_where_they_come_from(store: Connection, tmp_path: Path) -> None:
+    attempt = make_attempt(make_scheduled(0))
+    records = [make_scheduled(0), attempt, make_outcome(attempt, by_verifier=True)]
+    assert report_of(store, tmp_path / "r1", [*START, *records]).header.outcome_from == "verifier"
+
+
+def test_tasks_left_out_by_choice_stay_visible(store: Connection, tmp_path: Path) -> None:
+    report = report_of(store, tmp_path / "r1", trained_run())
+    assert [(part.tasks, part.left_out) for part in report.parts] == [(100, 20), (100, 20)]
+    assert "100, 20 more left out by evaluation.limit" in printed(report)
+
+
+def test_promise_12_every_count_can_be_followed_to_rows_and_the_run_to_its_lock(store: Connection, tmp_path: Path) -> None:
+    report = report_of(store, tmp_path / "r1", trained_run())
+    for part in report.parts:
+        outcomes = [outcome for _, outcome, *_ in rows_of(store, part.rows)]
+        counted = [outcomes.count(name) for name in ("success", "failure", "infra_error", "missing")]
+        accounting = part.accounting
+        assert counted == [accounting.success, accounting.failure, accounting.infra_error, accounting.missing]
+        assert len(outcomes) == accounting.scheduled
+    assert (report.header.digest, report.header.stack, report.header.lock) == ("d" * 64, "cpu", "a" * 64)
+    assert report.reproduce[0] == f"install the stack: lockfiles/cpu.txt (SHA-256 {'a' * 64})"
+    assert report.reproduce[1] == "run it again: agentgym train runs/r1/frozen.json"
+    assert [checkpoint.path for checkpoint in report.checkpoints] == ["checkpoints/6"]
+
+
+def test_a_run_is_reported_from_a_store_file_by_name_beginning_or_folder(tmp_path: Path) -> None:
+    database = tmp_path / "x.duckdb"
+    for run in ("craft-1a", "craft-1b", "walk-2"):
+        load(write_journal(tmp_path / run, [make_run(run, name=f"recipe {run[0]}"), make_segment(run=run)]), database)
+    for text in ("craft-1a", str(tmp_path / "craft-1a"), "runs/craft-1a/"):
+        assert build_report(database, text).header.run == "craft-1a"
+    assert build_report(database, "wa").header.run == build_report(database, "recipe w").header.run == "walk-2"
+    with pytest.raises(StoreError, match="run 'craft': expected one, got 2: craft-1a, craft-1b"):
+        build_report(database, "craft")
+    with pytest.raises(StoreError, match="run 'none': there is none in this store; it has craft-1a, craft-1b, walk-2"):
+        build_report(database, "none")
+    with pytest.raises(StoreError, match="there is no store"):
+        build_report(tmp_path / "other.duckdb", "craft-1a")
+
+
+def test_a_run_that_has_only_begun_can_be_reported(store: Connection, tmp_path: Path) -> None:
+    report = report_of(store, tmp_path / "r1", [make_run(frozen="not JSON")])
+    assert (report.header.status, report.header.outcome_from, report.parts) == ("in progress", "n/a", ())
+    assert "in progress" in printed(report)
+    assert "in progress" in render(report)
