@@ -46,7 +46,7 @@ def test_pins_and_the_version_of_torch_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "got"),
     [
-        ("--find-links wheels", "'--find-links wheels'"),
+        ("--pre", "'--pre'"),
         ("gamma==1", "'gamma==1'"),
         (f"gamma>=1 --hash={HASH}", f"'gamma>=1 --hash={HASH}'"),
         (f"gamma==1.* --hash={HASH}", f"'gamma==1.* --hash={HASH}'"),
