@@ -143,16 +143,14 @@ class _Ledger:
 
 
 def _came_back(result: AttemptResult, earlier: Sequence[AttemptResult]) -> bool:
-    """True when the world failed on the same action as in an earlier attempt at the same episode."""
+    """True when the world failed behind the same action as in an earlier attempt at the same episode."""
     action = _failing_action(result)
     return action is not None and any(_failing_action(attempt) == action for attempt in earlier)
 
 
 def _failing_action(result: AttemptResult) -> str | None:
-    """The action on which the world failed; None when it failed elsewhere or not at all."""
-    if result.stop not in _WORLD_FAILED or not result.turns or result.turns[-1].reward is not None:
-        return None
-    return result.turns[-1].action
+    """The last action before the world failed; None when there was none, or the world did not fail."""
+    return result.turns[-1].action if result.stop in _WORLD_FAILED and result.turns else None
 
 
 async def _bounded(

@@ -58,6 +58,7 @@ class FakeEnv:
     satisfied: bool = True
     opened: list[int] = field(default_factory=list)
     closed: list[int] = field(default_factory=list)
+    released: list[int] = field(default_factory=list)
     steps: list[tuple[int, str]] = field(default_factory=list)
     most_open: int = 0
     asked: int = 0
@@ -134,6 +135,7 @@ class FakeSession:
         assert self._number not in self._env.closed, "closed twice"
         self._env.closed.append(self._number)
         await self._env.disturb("close", self._number)
+        self._env.released.append(self._number)
 
 
 @dataclass

@@ -334,9 +334,9 @@ def test_promise_10_a_cancelled_episode_closes_its_session_and_leaves_no_result(
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
+        assert env.released == env.opened
 
     run_virtual(cancelled())
-    assert env.left_open == set()
     assert policy.closed == (0 if call == "open" else 1)
 
 
@@ -362,3 +362,8 @@ def test_a_close_that_fails_costs_no_result(error: Exception, caplog: pytest.Log
         result = play(FakeEnv(fault=at("close", error)))
     assert result.outcome is Outcome.SUCCESS
     assert "expected it to end quietly" in caplog.text
+
+
+def test_a_close_that_breaks_a_guarantee_of_ours_is_raised() -> None:
+    with pytest.raises(AssertionError, match="ours"):
+        play(FakeEnv(fault=at("close", AssertionError("ours"))))

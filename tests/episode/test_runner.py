@@ -37,12 +37,13 @@ async def run(
     on_attempt: Callable[[AttemptResult], None] | None = None,
     on_final: Callable[[EpisodeResult], None] | None = None,
     recorded: Mapping[str, Sequence[AttemptResult]] | None = None,
+    verified: bool = False,
 ) -> list[EpisodeResult]:
     return await run_schedule(
         scheduled,
         policy=policy or FakePolicy(),
         env=env,
-        rules=make_rules(),
+        rules=make_rules(verified=verified),
         action_rule=PLAIN,
         budgets=BUDGETS,
         attempts=attempts,
@@ -177,6 +178,12 @@ def test_an_error_that_comes_back_on_the_same_action_is_marked() -> None:
     policy = FakePolicy(say=lambda episode, observation, turn: "bomb" if turn == 2 else f"a{turn}")
     [result] = run_virtual(run(schedule(1), FakeEnv(answer=crash_on("bomb")), policy))
     assert [a.action_induced for a in result.attempts] == [False, True, True]
+
+
+def test_a_verifier_that_fails_behind_the_same_action_is_marked() -> None:
+    env = FakeEnv(fault=lambda call, session: BROKEN if call == "verify" else None)
+    [result] = run_virtual(run(schedule(1), env, verified=True))
+    assert [(a.stop, a.action_induced) for a in result.attempts] == [(StopReason.ENV_ERROR, induced) for induced in (False, True, True)]
 
 
 def test_errors_on_different_actions_are_not_marked() -> None:

@@ -338,6 +338,40 @@ def test_patience_ends_for_a_slot_that_does_not_come() -> None:
     assert decoder.batches == [[0]]
 
 
+def test_a_row_cancelled_during_its_decode_costs_the_others_nothing() -> None:
+    async def main() -> SlotReply:
+        barrier = Barrier(FakeDecoder(), patience=100.0)
+        barrier.join(0)
+        barrier.join(1)
+        await asyncio.sleep(1)
+        rows = [asyncio.ensure_future(barrier.reply(request(slot))) for slot in (0, 1)]
+        await asyncio.sleep(2)
+        rows[0].cancel()
+        return await rows[1]
+
+    assert run_virtual(main(), thread_seconds=5.0).token_ids
+
+
+def test_a_row_that_comes_during_a_decode_is_in_the_next_even_if_the_others_never_return() -> None:
+    decoder = FakeDecoder()
+
+    async def main() -> float:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        barrier = Barrier(decoder, patience=3.0)
+        barrier.join(0)
+        barrier.join(1)
+        first = asyncio.ensure_future(barrier.reply(request(0)))
+        await asyncio.sleep(4.0)
+        await barrier.reply(request(1))
+        await first
+        return loop.time() - began
+
+    # Patience to 3, decode to 8, patience again to 11, decode to 16.
+    assert run_virtual(main(), thread_seconds=5.0) == pytest.approx(16.0)
+    assert decoder.batches == [[0], [1]]
+
+
 class BrokenDecoder(FakeDecoder):
     """Fails with what it is given, or gives too few replies."""
 

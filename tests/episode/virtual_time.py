@@ -43,6 +43,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def advance(self, seconds: float) -> None:
         self._virtual += max(0.0, seconds)
+        assert self._virtual < 1e9, "deadlock: what anybody waits for is decades away"
 
     def run_in_executor(self, executor: Executor | None, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:  # type: ignore[override]
         self.working_threads += 1
