@@ -367,3 +367,19 @@ def test_a_close_that_fails_costs_no_result(error: Exception, caplog: pytest.Log
 def test_a_close_that_breaks_a_guarantee_of_ours_is_raised() -> None:
     with pytest.raises(AssertionError, match="ours"):
         play(FakeEnv(fault=at("close", AssertionError("ours"))))
+
+
+def test_promise_10_a_cancellation_during_the_close_is_raised_after_it() -> None:
+    env = FakeEnv(seconds=lambda call, session: 3.0 if call == "close" else 0.0)
+
+    async def cancelled() -> None:
+        attempt = run_episode(make_episode(), attempt=1, seed=7, policy=FakePolicy(), env=env, rules=make_rules(), action_rule=PLAIN, budgets=BUDGETS)
+        task = asyncio.ensure_future(attempt)
+        await asyncio.sleep(1)
+        assert env.closed == [0] and env.released == []
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert env.released == [0]
+
+    run_virtual(cancelled())
