@@ -10,6 +10,7 @@ import pytest
 
 from agentgym_cli.report.jsonout import to_json
 from agentgym_cli.report.markdown import render
+from agentgym_cli.report.model import Report
 from agentgym_cli.store.db import Connection
 from agentgym_cli.store.records import ProbeRecord, Record
 from tests.report.runs import printed, report_of, trained_run
@@ -38,18 +39,17 @@ def hostile_run() -> list[Record]:
 
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii", "latin-1"])
 @pytest.mark.parametrize("width", [80, 200])
-def test_a_piped_report_fits_its_lines_and_its_encoding(store: Connection, tmp_path: Path, encoding: str, width: int) -> None:
-    text = printed(report_of(store, tmp_path / "r1", trained_run()), encoding, width)
+def test_a_piped_report_fits_its_lines_and_its_encoding(trained: Report, encoding: str, width: int) -> None:
+    text = printed(trained, encoding, width)
     assert max(map(len, text.splitlines())) <= min(width, 100)
     assert "\x1b" not in text
     assert "|horizon 6" in text
 
 
-def test_a_terminal_that_knows_no_blocks_gets_the_curve_in_ascii(store: Connection, tmp_path: Path) -> None:
-    report = report_of(store, tmp_path / "r1", trained_run())
-    assert "█" in printed(report)
-    assert re.search(r"\.{5,}", printed(report, "ascii"))
-    assert "#####" in printed(report, "ascii")
+def test_a_terminal_that_knows_no_blocks_gets_the_curve_in_ascii(trained: Report) -> None:
+    assert "█" in printed(trained)
+    assert re.search(r"\.{5,}", printed(trained, "ascii"))
+    assert "#####" in printed(trained, "ascii")
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
@@ -76,9 +76,8 @@ def test_tables_of_markdown_have_the_same_number_of_cells_in_every_row(store: Co
         assert len({len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}) == 1
 
 
-def test_json_keeps_every_value_sorted(store: Connection, tmp_path: Path) -> None:
-    report = report_of(store, tmp_path / "r1", trained_run())
-    text = to_json(report)
+def test_json_keeps_every_value_sorted(trained: Report) -> None:
+    text = to_json(trained)
     read = json.loads(text)
     assert list(read) == sorted(read)
     assert read["schema"] == 1
@@ -86,18 +85,17 @@ def test_json_keeps_every_value_sorted(store: Connection, tmp_path: Path) -> Non
     assert text == json.dumps(read, sort_keys=True, ensure_ascii=False, indent=1) + "\n"
 
 
-def test_promise_04_no_form_shows_success_without_the_rest(store: Connection, tmp_path: Path) -> None:
-    report = report_of(store, tmp_path / "r1", trained_run())
-    lines = [" ".join(line.split()) for line in printed(report).splitlines()]
+def test_promise_04_no_form_shows_success_without_the_rest(trained: Report) -> None:
+    lines = [" ".join(line.split()) for line in printed(trained).splitlines()]
     starts = ("end to end", "conditional", "infra", "worst to best")
     blocks = [index for index, line in enumerate(lines) if line.startswith("end to end")]
-    assert len(blocks) == len(report.parts) + len(report.comparisons)
+    assert len(blocks) == len(trained.parts) + len(trained.comparisons)
     for index in blocks:
         following = [line for line in lines[index : index + 7] if line.startswith(starts)]
         assert [next(start for start in starts if line.startswith(start)) for line in following[:4]] == list(starts)
 
 
-def test_probes_that_did_not_pass_are_named(store: Connection, tmp_path: Path) -> None:
-    text = printed(report_of(store, tmp_path / "r1", trained_run()))
+def test_probes_that_did_not_pass_are_named(trained: Report) -> None:
+    text = printed(trained)
     assert "1 pass, 1 known deviation" in text
     assert "known deviation: close_twice at http://127.0.0.1:1: false" in text

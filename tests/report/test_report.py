@@ -12,6 +12,7 @@ from agentgym_cli.errors import StoreError
 from agentgym_cli.report.build import build_report
 from agentgym_cli.report.jsonout import to_json
 from agentgym_cli.report.markdown import render
+from agentgym_cli.report.model import Report
 from agentgym_cli.store.db import Connection, rows_of
 from agentgym_cli.store.loader import load
 from agentgym_cli.store.records import Record
@@ -74,9 +75,8 @@ def test_phases_come_in_the_order_in_which_they_happen(store: Connection, tmp_pa
     assert [(part.phase, part.step) for part in report.parts] == [("eval_before", 3), ("train", None), ("eval_after", 3)]
 
 
-def test_before_and_after_are_compared_by_task(store: Connection, tmp_path: Path) -> None:
-    report = report_of(store, tmp_path / "r1", trained_run())
-    (comparison,) = report.comparisons
+def test_before_and_after_are_compared_by_task(trained: Report) -> None:
+    (comparison,) = trained.comparisons
     assert comparison.split == "test"
     assert (comparison.before.end_to_end.value, comparison.after.end_to_end.value) == (0.2, 0.6)
     assert comparison.end_to_end.points == pytest.approx(40.0)
@@ -86,7 +86,7 @@ def test_before_and_after_are_compared_by_task(store: Connection, tmp_path: Path
     assert (comparison.end_to_end.low, comparison.end_to_end.high) == pytest.approx((40 - half, 40 + half), rel=1e-5)
     assert comparison.end_to_end.intervals_overlap is False
     assert comparison.conditional.method == "newcombe"
-    lines = squeezed(printed(report))
+    lines = squeezed(printed(trained))
     assert "end to end 20.0% 20 of 100 60.0% 60 of 100 +40.0 apart" in lines
     assert f"13.3 to 28.9% 50.2 to 69.1% {40 - half:+.1f} to {40 + half:+.1f}" in lines
 
@@ -189,12 +189,11 @@ def test_promise_07_the_report_says_what_repeats(
     assert report.header.promise == promise
 
 
-def test_a_laptop_result_is_labelled_wherever_it_is_shown(store: Connection, tmp_path: Path) -> None:
-    report = report_of(store, tmp_path / "r1", trained_run())
-    assert "[LAPTOP RESULT]" in printed(report)
-    assert render(report).startswith("# textcraft\\_grpo (laptop result)\n")
-    assert json.loads(to_json(report))["header"]["label"] == "laptop result"
-    other = replace(report, header=replace(report.header, label=None))
+def test_a_laptop_result_is_labelled_wherever_it_is_shown(trained: Report) -> None:
+    assert "[LAPTOP RESULT]" in printed(trained)
+    assert render(trained).startswith("# textcraft\\_grpo (laptop result)\n")
+    assert json.loads(to_json(trained))["header"]["label"] == "laptop result"
+    other = replace(trained, header=replace(trained.header, label=None))
     assert "laptop result" not in (printed(other) + render(other)).lower()
 
 
@@ -212,10 +211,9 @@ def test_outcomes_say_where_they_come_from(store: Connection, tmp_path: Path) ->
     assert report_of(store, tmp_path / "r1", [*START, *records]).header.outcome_from == "verifier"
 
 
-def test_tasks_left_out_by_choice_stay_visible(store: Connection, tmp_path: Path) -> None:
-    report = report_of(store, tmp_path / "r1", trained_run())
-    assert [(part.tasks, part.left_out) for part in report.parts] == [(100, 20), (100, 20)]
-    assert "100, 20 more left out by evaluation.limit" in printed(report)
+def test_tasks_left_out_by_choice_stay_visible(trained: Report) -> None:
+    assert [(part.tasks, part.left_out) for part in trained.parts] == [(100, 20), (100, 20)]
+    assert "100, 20 more left out by evaluation.limit" in printed(trained)
 
 
 def test_promise_12_every_count_can_be_followed_to_rows_and_the_run_to_its_lock(store: Connection, tmp_path: Path) -> None:

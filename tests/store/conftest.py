@@ -23,5 +23,10 @@ def migrated() -> Iterator[Connection]:
 @pytest.fixture
 def store(migrated: Connection) -> Iterator[Connection]:
     yield migrated
+    empty(migrated)
+
+
+def empty(connection: Connection) -> None:
+    """Forget every run."""
     for name in (*(table.name for table in TABLES), "journals"):
-        migrated.execute(f"delete from {name}")
+        connection.execute(f"delete from {name}")
