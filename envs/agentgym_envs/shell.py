@@ -44,9 +44,10 @@ def build_app(
     }
     if oracle:
         gets["/oracle"] = shell.oracle
-    posts: dict[str, Handler] = {"/create": shell.create, "/step": shell.step, "/reset": shell.reset, "/close": shell.close}
-    routes = [Route(path, _answering(handler), methods=["GET"]) for path, handler in gets.items()]
-    routes += [Route(path, _answering(handler), methods=["POST"]) for path, handler in posts.items()]
+    posts: dict[str, Handler] = {"/step": shell.step, "/reset": shell.reset, "/create": shell.create, "/close": shell.close}
+    # Routes are tried in order, so the one that is called most comes first.
+    routes = [Route(path, _answering(handler), methods=["POST"]) for path, handler in posts.items()]
+    routes += [Route(path, _answering(handler), methods=["GET"]) for path, handler in gets.items()]
     return Starlette(routes=routes, exception_handlers={HTTPException: _http_error}, lifespan=shell.lifespan)
 
 

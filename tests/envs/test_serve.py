@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import signal
 import socket
@@ -14,6 +15,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from agentgym_cli.env.dialect import load_dialect
+from agentgym_cli.env.launch import launch
+from agentgym_cli.env.probe import probe
 from agentgym_envs.serve import serve
 
 COMMAND = [sys.executable, "-m", "agentgym_envs"]
@@ -124,3 +128,13 @@ def test_wrong_options_are_refused_with_exit_code_2(args: list[str], said: str, 
         serve(args)
     assert exit_.value.code == 2
     assert said in capfd.readouterr().err
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("book", ["big", "laptop"])
+async def test_the_world_passes_every_check_of_the_probe(book: str) -> None:
+    with (Path(__file__).parents[2] / f"recipes/tasks/textcraft_{book}.csv").open(encoding="utf-8") as lines:
+        tasks = [(int(row["index"]), row["digest"]) for row in csv.DictReader(lines)]
+    async with launch("textcraft", ["--book", book], oracle=True) as urls:
+        report = await probe(urls, load_dialect("textcraft"), tasks=tasks)
+    assert {check.name: check.result for check in report.servers[0].checks if check.result != "pass"} == {}

@@ -240,7 +240,7 @@ async def test_mended_a_body_over_the_limit_is_refused_unread() -> None:
     assert [(reply.status_code, reply.json()) for reply in replies] == [(413, {"detail": f"The body is longer than {MOST_BYTES} bytes."})] * 2
 
 
-async def test_mended_an_action_in_other_scripts_or_control_characters_is_echoed_and_no_more() -> None:
+async def test_an_action_in_other_scripts_or_control_characters_is_echoed_and_no_more() -> None:
     action = "craft \x1b[2J <b>ю𝕏</b> using 1 flax\n'; drop table turns"
     async with client_of() as client:
         await answered(client, "/create")

@@ -35,11 +35,19 @@ class TextCraft:
     name: str = "textcraft"
     greeting: str = "This is environment TextCraft."
     blocking: bool = False
+    _listings: dict[int, tuple[Recipe, ...]] = field(default_factory=dict, repr=False)
+    """Listings made so far: what a group of sessions asks for eight times is worked out once."""
 
     @property
     def task_count(self) -> int:
         """Tasks are numbered from 0 to ``task_count - 1``."""
         return self.book.task_count
+
+    def listing(self, index: int) -> tuple[Recipe, ...]:
+        """The recipes that task ``index`` lists, 0 <= index < task_count."""
+        if index not in self._listings:
+            self._listings[index] = listed_recipes(self.book, index)
+        return self._listings[index]
 
     def open(self) -> TextCraftSession:
         """A session that has not been reset yet."""
@@ -61,7 +69,7 @@ class TextCraftSession:
         count = self.world.task_count
         if not self.world.wrap and not 0 <= index < count:
             raise WorldError(f"The data_idx {str(index)[:40]} is out of range: expected 0 to {count - 1}.")
-        self._goal, self._listed = goal_of(self.world.book, index % count), listed_recipes(self.world.book, index % count)
+        self._goal, self._listed = goal_of(self.world.book, index % count), self.world.listing(index % count)
         self._done, self._inventory = False, {}
         return render(self._listed, self._goal)
 
