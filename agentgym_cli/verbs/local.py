@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-import torch
-
 from agentgym_cli.episode.policies.oracle import OraclePolicy
 from agentgym_cli.episode.policies.sampler import TorchDecoder
 from agentgym_cli.episode.policies.wave import WavePolicy
@@ -21,6 +19,7 @@ from agentgym_cli.learn.demonstrations import demonstration
 from agentgym_cli.learn.grpo import Member
 from agentgym_cli.learn.local import GrpoTrainer, StepMetrics
 from agentgym_cli.learn.model import WEIGHTS, build_model, load_weights
+from agentgym_cli.learn.runtime import settle
 from agentgym_cli.learn.schedules import horizon_at, stage_at, tasks_at
 from agentgym_cli.learn.supervised import SupervisedTrainer
 from agentgym_cli.recipe.schema.learning import TrainSpec, WarmStartSpec
@@ -38,8 +37,7 @@ class LocalEngine:
 
     def __init__(self, run: Run, model_folder: Path, system_prompt: str) -> None:
         """Raises PolicyError when model, tokenizer and budgets do not fit each other."""
-        torch.set_num_threads(run.engine.threads)
-        torch.use_deterministic_algorithms(True)
+        settle(run.engine.threads)
         self.run = run
         self.tokens = TurnTokens.from_file(model_folder / "tokenizer.json", run.prompt.turn_format)
         self.system_prompt = system_prompt
