@@ -17,8 +17,6 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 import torch
-from agentgym_envs.textcraft.book import shipped_book
-from agentgym_envs.textcraft.world import TextCraft
 
 from agentgym_cli.episode.policies.protocol import SlotRequest
 from agentgym_cli.episode.policies.sampler import TorchDecoder
@@ -31,6 +29,8 @@ from agentgym_cli.learn.model import build_model
 from agentgym_cli.learn.schedules import horizon_at, tasks_at
 from agentgym_cli.learn.supervised import SupervisedTrainer
 from agentgym_cli.recipe.schema.learning import GrpoSpec, StagesHorizon, TrainSpec
+from agentgym_envs.textcraft.book import shipped_book
+from agentgym_envs.textcraft.world import TextCraft
 
 RECIPES = Path(__file__).parents[1] / "recipes"
 RESPONSE_TOKENS = 24
@@ -238,11 +238,11 @@ def grpo(bench: Bench, decoder: TorchDecoder, args: argparse.Namespace, model: t
 
 def run(args: argparse.Namespace, seed: int) -> None:
     """One seed, printed."""
-    layout = TurnTokens.from_file(RECIPES / "models/textcraft_laptop/tokenizer.json", "words")
+    layout = TurnTokens.from_file(args.model / "tokenizer.json", "words")
     with (RECIPES / "tasks/textcraft_laptop.csv").open(encoding="utf-8") as file:
         rows = tuple(Row(int(row["index"]), row["split"], row["category"]) for row in csv.DictReader(file))
     bench = Bench(world=TextCraft(book=shipped_book("laptop")), layout=layout, context=args.context, rows=rows)
-    model = build_model(RECIPES / "models/textcraft_laptop", seed=seed, vocabulary=layout.vocabulary, context=args.context)
+    model = build_model(args.model, seed=seed, vocabulary=layout.vocabulary, context=args.context)
     clock = Clock()
     if args.load:
         model.load_state_dict(torch.load(args.load, weights_only=True))
@@ -268,6 +268,7 @@ def arguments() -> argparse.Namespace:
     """The laptop recipe's numbers are the defaults."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
+    parser.add_argument("--model", type=Path, default=RECIPES / "models/textcraft_laptop", help="folder with config.json and tokenizer.json")
     parser.add_argument("--sft-steps", type=int, default=130)
     parser.add_argument("--sft-lr", type=float, default=1e-3)
     parser.add_argument("--demonstrations", type=int, default=960)

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
@@ -35,7 +36,7 @@ def build_model(folder: Path, *, seed: int | None, vocabulary: int, context: int
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0 if seed is None else seed)
         model: Qwen2ForCausalLM = Qwen2ForCausalLM(config)
-    model.to(torch.float32).eval()  # type: ignore[no-untyped-call]
+    model.train(False)
     if seed is None:
         load_weights(model, folder / WEIGHTS)
     return model
@@ -45,9 +46,12 @@ def load_weights(model: Qwen2ForCausalLM, path: Path) -> None:
     """Read safetensors into ``model``; a tied head may be left out. Raises PolicyError on a file that is not of this model."""
     try:
         tensors = load_file(path)
-    except (OSError, ValueError) as err:
+    except (OSError, ValueError, SafetensorError) as err:
         raise PolicyError(f"{path}: expected weights as safetensors, got {type(err).__name__}: {str(err)[:200]}") from err
-    missing, unexpected = model.load_state_dict(tensors, strict=False)
+    try:
+        missing, unexpected = model.load_state_dict(tensors, strict=False)
+    except RuntimeError as err:
+        raise PolicyError(f"{path}: expected tensors of the shapes of config.json, got {str(err)[:300]}") from err
     tied = {"lm_head.weight"} if model.config.tie_word_embeddings else set()
     if unexpected or set(missing) - tied:
         raise PolicyError(f"{path}: expected the tensors of config.json, got missing {sorted(set(missing) - tied)[:3]}, unknown {unexpected[:3]}")

@@ -1,6 +1,6 @@
 """Batched sampling over a Qwen2 model's weights with a preallocated key/value cache of fixed shape. Knows no episodes, text or gradients.
 
-A first prompt is read alone, (1, its length); later tokens in fixed shapes, (BLOCK, CHUNK) and (BLOCK, 1), idle rows as padding. So a row's bits
+A first prompt is read alone, (1, its length); later tokens in fixed shapes, (block, CHUNK) and (block, 1), idle rows as padding. So a row's bits
 depend on its own tokens, seed and temperature alone. No token is banned: the distribution sampled from is the one the trainer scores.
 """
 
@@ -19,8 +19,8 @@ from transformers import Qwen2ForCausalLM
 from agentgym_cli.episode.policies.protocol import SlotReply, SlotRequest
 from agentgym_cli.errors import PolicyError
 
-BLOCK = 16
-"""Slots computed together; a block without an active row is skipped, which changes no bits."""
+BLOCK = 64
+"""Most slots computed together, always as many; a block without an active row is skipped, which changes no bits."""
 CHUNK = 8
 """Tokens that a row reads in one product between its turns."""
 
@@ -61,10 +61,11 @@ class TorchDecoder:
         self._model = model
         self._stop_ids = stop_ids
         self._heads: int = config.num_attention_heads
-        self._kv_heads: int = config.num_key_value_heads
-        self._head_dim: int = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        self._kv_heads: int = int(config.num_key_value_heads or self._heads)
+        self._head_dim: int = int(getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads)
         self._eps: float = config.rms_norm_eps
-        rows = -(-slots // BLOCK) * BLOCK
+        self._block_size = min(slots, BLOCK)
+        rows = -(-slots // self._block_size) * self._block_size
         # Padding writes at the last position, which no real token is ever fed at: the token drawn there ends the context.
         shape = (config.num_hidden_layers, rows, self._kv_heads, context, self._head_dim)
         self._keys = torch.zeros(shape)
@@ -73,7 +74,7 @@ class TorchDecoder:
         self._fed = np.zeros(rows, dtype=np.int64)
         self._unfed: list[int | None] = [None] * rows
         self._uniform = np.zeros((rows, context))
-        self._block_rows = torch.arange(BLOCK)[:, None]
+        self._block_rows = torch.arange(self._block_size)[:, None]
         self._columns = torch.arange(context)
         with torch.no_grad():
             cos, sin = model.model.rotary_emb(torch.zeros(1, 1, 1), torch.arange(context)[None])
@@ -168,10 +169,11 @@ class TorchDecoder:
 
     def _feed(self, tokens: dict[int, list[int]], width: int) -> None:
         """Feed up to ``width`` tokens to each given row, block by block; the hidden state behind a row's last token goes to ``_last``."""
-        for first in sorted({slot - slot % BLOCK for slot in tokens}):
-            ids = np.zeros((BLOCK, width), dtype=np.int64)
-            places = np.full((BLOCK, width), self.context - 1, dtype=np.int64)
-            rows = [slot for slot in tokens if first <= slot < first + BLOCK]
+        size = self._block_size
+        for first in sorted({slot - slot % size for slot in tokens}):
+            ids = np.zeros((size, width), dtype=np.int64)
+            places = np.full((size, width), self.context - 1, dtype=np.int64)
+            rows = [slot for slot in tokens if first <= slot < first + size]
             for slot in rows:
                 count = len(tokens[slot])
                 ids[slot - first, :count] = tokens[slot]
@@ -183,22 +185,22 @@ class TorchDecoder:
             self._last[rows] = hidden[[slot - first for slot in rows], ends]
 
     def _block(self, first: int, ids: NDArray[np.int64], at: NDArray[np.int64]) -> Tensor:
-        """Hidden states behind the final norm, (BLOCK, T, d), for token ids and positions, both (BLOCK, T), of the slots from ``first``."""
-        length = ids.shape[1]
+        """Hidden states behind the final norm, (block, T, d), for token ids and positions, both (block, T), of the slots from ``first``."""
+        size, length = ids.shape
         group = self._heads // self._kv_heads
         places = torch.from_numpy(at)
         x = F.embedding(torch.from_numpy(ids), self._model.model.embed_tokens.weight)
         cos, sin = self._cos[places], self._sin[places]
-        unattended = torch.zeros(BLOCK, 1, length, self.context).masked_fill_((self._columns > places[:, :, None])[:, None], float("-inf"))
+        unattended = torch.zeros(size, 1, length, self.context).masked_fill_((self._columns > places[:, :, None])[:, None], float("-inf"))
         bias = unattended.repeat(1, 1, group, 1)
         for index, layer in enumerate(self._layers):
             q, k, v = self._project(layer, x, cos, sin)
-            keys, values = self._keys[index, first : first + BLOCK], self._values[index, first : first + BLOCK]
+            keys, values = self._keys[index, first : first + size], self._values[index, first : first + size]
             keys[self._block_rows, :, places] = k.transpose(1, 2)
             values[self._block_rows, :, places] = v.transpose(1, 2)
-            grouped = q.reshape(BLOCK, self._kv_heads, group * length, self._head_dim)
+            grouped = q.reshape(size, self._kv_heads, group * length, self._head_dim)
             mixed = F.scaled_dot_product_attention(grouped, keys, values, attn_mask=bias)
-            x = self._close(layer, x, mixed.reshape(BLOCK, self._heads, length, self._head_dim))
+            x = self._close(layer, x, mixed.reshape(size, self._heads, length, self._head_dim))
         return self._norm(x, self._model.model.norm.weight)
 
     def _project(self, layer: _Layer, x: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
