@@ -12,7 +12,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import uvicorn
@@ -98,8 +98,9 @@ class _Server(uvicorn.Server):
 
     def _wait_for_parent(self) -> None:
         """Read standard input to its end, which comes when whoever held the other side has gone."""
-        while os.read(sys.stdin.fileno(), 4096):
-            pass
+        with suppress(OSError):
+            while os.read(0, 4096):
+                pass
         self.should_exit = True
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from agentgym_envs.textcraft.book import BookError
 from agentgym_envs.textcraft.game import game_book
 from agentgym_envs.textcraft.listing import needed_recipes
+from agentgym_envs.textcraft.options import add_options, build
 from agentgym_envs.textcraft.world import TextCraft
 
 
@@ -167,3 +169,12 @@ def test_a_large_file_is_refused_unread(tmp_path: Path) -> None:
 def test_a_folder_without_recipes_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BookError, match=r"expected 1 to 20000 recipe files \(\*\.json\), got 0"):
         game_book(tmp_path)
+
+
+def test_the_option_recipes_serves_the_folder_and_the_option_book_a_shipped_book(tmp_path: Path) -> None:
+    parser = argparse.ArgumentParser()
+    add_options(parser)
+    folder_of(tmp_path, a=shapeless(item("reed_mat"), item("reed")))
+    world = build(parser.parse_args(["--recipes", str(tmp_path)]))
+    assert (world.task_count, world.open().reset(0)) == (1, "Crafting commands:\ncraft 1 reed mat using 1 reed\n\nGoal: craft reed mat.")
+    assert [build(parser.parse_args(args)).task_count for args in ([], ["--book", "big"], ["--book", "laptop"])] == [544, 544, 1920]
