@@ -9,5 +9,5 @@ from agentgym_cli.report.model import Report
 
 
 def to_json(report: Report) -> str:
-    """The report as indented JSON with a final newline; no data is null."""
-    return json.dumps(asdict(report), sort_keys=True, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+    """The report as indented JSON; no data is null."""
+    return json.dumps(asdict(report), sort_keys=True, ensure_ascii=False, allow_nan=False, indent=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from operator import attrgetter
@@ -55,7 +55,7 @@ def load_into(connection: Connection, run_dir: Path) -> LoadReport:
     files = segment_files(run_dir)
     if not files:
         raise StoreError(f"{journal_folder(run_dir)}: there is no journal", hint="name the folder of a run, e.g. runs/NAME")
-    run = _run_name(files[0][1])
+    run = _run_name([path for _, path in files])
     if run is None:
         return LoadReport(run=None, records=0, added={}, torn=sum(torn_line(path, 0) for _, path in files))
     added: Counter[str] = Counter()
@@ -69,11 +69,13 @@ def load_into(connection: Connection, run_dir: Path) -> LoadReport:
     return LoadReport(run=run, records=records, added={name: count for name, count in added.items() if count}, torn=torn)
 
 
-def _run_name(first: Path) -> str | None:
-    for line in read_segment(first):
-        if not isinstance(line.record, RunRecord):
-            raise StoreError(f"{first}:1: expected the run's own record, got {type(line.record).__name__}")
-        return line.record.run
+def _run_name(paths: Sequence[Path]) -> str | None:
+    """From the first whole line, which is in a later segment when the first was killed before it had one."""
+    for path in paths:
+        for line in read_segment(path):
+            if not isinstance(line.record, RunRecord):
+                raise StoreError(f"{path}:1: expected the run's own record, got {type(line.record).__name__}")
+            return line.record.run
     return None
 
 

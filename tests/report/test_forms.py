@@ -82,7 +82,7 @@ def test_json_keeps_every_value_sorted(trained: Report) -> None:
     assert list(read) == sorted(read)
     assert read["schema"] == 1
     assert read["learning"]["stages"][0] == {"first_step": 1, "horizon": 6, "last_step": 2}
-    assert text == json.dumps(read, sort_keys=True, ensure_ascii=False, indent=1) + "\n"
+    assert text == json.dumps(read, sort_keys=True, ensure_ascii=False, indent=1)
 
 
 def test_promise_04_no_form_shows_success_without_the_rest(trained: Report) -> None:

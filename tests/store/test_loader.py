@@ -230,6 +230,14 @@ def test_a_run_that_was_killed_before_its_first_line_loads_as_nothing(store: Con
     assert (report.run, report.records, report.added) == (None, 0, {})
 
 
+def test_promise_10_a_run_that_was_killed_in_its_first_line_is_loaded_from_its_next_segment(store: Connection, tmp_path: Path) -> None:
+    run_dir = write_journal(tmp_path / "r1", [], [make_run(), make_segment(2, resumed=-1), *settled(make_scheduled(segment=2), "success")])
+    (run_dir / "journal" / "0001.jsonl").write_bytes(encode(make_run())[:50])
+    report = load_into(store, run_dir)
+    assert (report.run, report.torn) == ("r1", 1)
+    assert rows_of(store, "select outcome from episodes_final") == [("success",)]
+
+
 def test_a_folder_without_a_journal_is_named(store: Connection, tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="there is no journal"):
         load_into(store, tmp_path)
