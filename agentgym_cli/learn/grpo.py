@@ -5,8 +5,8 @@ DeepSeekMath, arXiv 2402.03300, section 4.1, in the outcome-supervised form that
     A_i = (r_i - mean(r)) / (std(r) + 1e-6)      over the scored members of a group, std unbiased
     L   = - sum_t min(w_t A, clip(w_t, 1 - e, 1 + e) A) / N  +  beta * k3  -  gamma * H
 
-with w_t the ratio of new to sampled probability, N the action tokens of the whole minibatch (not of one episode, as the paper has it), k3 the
-estimate of KL from the frozen reference and H the entropy, each averaged over the same tokens.
+with w_t the ratio of new to sampled probability, N the action tokens of the whole minibatch, k3 the estimate of KL from the frozen reference and
+H the entropy, each averaged over the same tokens. ``average: episode`` (the paper's 1/|o_i|) takes the mean over each episode's tokens first.
 
 Assumes one return per episode, the same advantage for all its action tokens, and no discount. A member whose world failed has no return: it is
 neither in the baseline nor in the gradient. A group without spread gives no gradient but for the two last terms.
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agentgym_cli.episode.types import Trajectory
 from agentgym_cli.errors import TrainerError
@@ -71,6 +71,17 @@ def group_examples(groups: Sequence[Sequence[Member]], *, normalize_std: bool, s
         groups_zero_variance=zero_variance,
         without_action_tokens=scored_members - len(kept),
     )
+
+
+def by_episode(examples: Sequence[Example]) -> list[Example]:
+    """Advantages scaled so that the mean over all action tokens is the mean over episodes of the mean over each one's action tokens.
+
+    Clipping commutes with a positive factor. Failures are long and successes short: over tokens alone, the push away from what failed outweighs
+    the pull to what succeeded, and everything common to both is unlearned.
+    """
+    counts = [sum(example.trajectory.action_mask[1:]) for example in examples]
+    mean = sum(counts) / len(counts) if counts else 0.0
+    return [replace(example, advantage=example.advantage * mean / count) for example, count in zip(examples, counts, strict=True)]
 
 
 def _finite(reward: float | None, step: int) -> float | None:

@@ -12,7 +12,7 @@ from torch import Tensor
 from transformers import Qwen2ForCausalLM
 
 from agentgym_cli.learn.batch import Batch, Example, pieces
-from agentgym_cli.learn.grpo import GroupExamples, Member, group_examples
+from agentgym_cli.learn.grpo import GroupExamples, Member, by_episode, group_examples
 from agentgym_cli.learn.losses import policy_loss, reference_kl
 from agentgym_cli.learn.update import action_scores, make_optimizer, update
 from agentgym_cli.recipe.schema.learning import TrainSpec
@@ -101,7 +101,8 @@ class GrpoTrainer:
     def _update(self, examples: Sequence[Example], sums: _Sums, *, first: bool, where: str) -> None:
         # Rows without an advantage change no gradient, so they are counted in the denominator and not computed.
         tokens = sum(sum(example.trajectory.action_mask[1:]) for example in examples)
-        batches = pieces([example for example in examples if self._carries_gradient(example)])
+        weighed = by_episode(examples) if self._spec.algorithm.average == "episode" else examples
+        batches = pieces([example for example in weighed if self._carries_gradient(example)])
         made = update(
             self.model,
             self.optimizer,

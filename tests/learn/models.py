@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import torch
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
@@ -47,9 +49,10 @@ def train_spec(  # noqa: PLR0913
     entropy: float = 0.0,
     clip: float = 0.2,
     max_norm: float = 1e9,
+    average: Literal["episode", "token"] = "token",
 ) -> TrainSpec:
     """A train section with groups of four."""
-    algorithm = GrpoSpec(group_size=4, clip=clip, kl_coefficient=kl, entropy_coefficient=entropy)
+    algorithm = GrpoSpec(group_size=4, average=average, clip=clip, kl_coefficient=kl, entropy_coefficient=entropy)
     return TrainSpec(
         steps=3, tasks_per_step=2, learning_rate=learning_rate, algorithm=algorithm, updates_per_step=updates, max_gradient_norm=max_norm
     )

@@ -35,11 +35,11 @@ def make_group(model: Qwen2ForCausalLM, rewards: list[float | None], *, offset: 
     ]
 
 
-def make_trainer(model: Qwen2ForCausalLM, **settings: float | int) -> GrpoTrainer:
+def make_trainer(model: Qwen2ForCausalLM, **settings: float | int | str) -> GrpoTrainer:
     return GrpoTrainer(model, train_spec(**settings), temperature=1.0, seed=1)  # type: ignore[arg-type]
 
 
-def gradient_of(groups: list[list[Member]], **settings: float | int) -> dict[str, torch.Tensor]:
+def gradient_of(groups: list[list[Member]], **settings: float | int | str) -> dict[str, torch.Tensor]:
     """What a step leaves in the gradients of a fresh model."""
     model = tiny_model()
     make_trainer(model, **settings).grpo_step(groups, step=1)
@@ -62,20 +62,23 @@ def test_scores_of_a_padded_batch_are_those_of_each_trajectory_alone():
     assert not logp[~batch.action_mask].any()
 
 
-def test_the_gradient_is_that_of_the_formula_over_all_action_tokens():
+@pytest.mark.parametrize("average", ["token", "episode"])
+def test_the_gradient_is_that_of_the_formula(average):
     model = tiny_model()
     members = make_group(model, [1.0, 0.0, 0.0, 0.0])
     advantage = [value / (0.5 + 1e-6) for value in (0.75, -0.25, -0.25, -0.25)]
+    total = sum(sum(member.trajectory.action_mask) for member in members if member.trajectory)
     loss = torch.zeros(())
     for member, gain in zip(members, advantage, strict=True):
         assert member.trajectory is not None
         ids, mask = member.trajectory.token_ids, member.trajectory.action_mask
         each = torch.log_softmax(model(torch.tensor([ids])).logits[0], dim=-1)
         # At a ratio of 1 the surrogate's gradient is that of advantage times log-probability.
-        loss = loss - gain * sum(each[place - 1, ids[place]] for place in range(1, len(ids)) if mask[place])
-    (loss / sum(sum(member.trajectory.action_mask) for member in members if member.trajectory)).backward()
+        scored = sum(each[place - 1, ids[place]] for place in range(1, len(ids)) if mask[place])
+        loss = loss - gain * scored / (total if average == "token" else len(members) * sum(mask))
+    loss.backward()
     expected = {name: value.grad for name, value in model.named_parameters() if value.grad is not None}
-    assert_close(gradient_of([members]), expected)
+    assert_close(gradient_of([members], average=average), expected)
 
 
 def test_a_step_makes_what_succeeded_more_likely_and_what_failed_less():
@@ -136,9 +139,7 @@ def test_promise_05_what_the_world_said_is_never_a_target(replacement):
     model = tiny_model()
     group = make_group(model, [1.0, 0.0, 0.0, 1.0])
     said = [replace(member.trajectory, token_ids=(*member.trajectory.token_ids, replacement)) for member in group if member.trajectory]
-    longer = [
-        replace(item, action_mask=(*item.action_mask, False), logprobs=(*item.logprobs, 0.0)) for item in said
-    ]
+    longer = [replace(item, action_mask=(*item.action_mask, False), logprobs=(*item.logprobs, 0.0)) for item in said]
     heard = [Member(reward=member.reward, trajectory=item) for member, item in zip(group, longer, strict=True)]
     assert_close(gradient_of([heard]), gradient_of([group]))
 
@@ -210,7 +211,9 @@ def test_agreement_is_measured_when_there_is_nothing_to_learn():
 
 def test_temperature_is_part_of_what_is_scored():
     model = tiny_model()
-    group = [Member(reward=reward, trajectory=sampled(model, trajectory(text), temperature=0.5)) for reward, text in zip((1.0, 0.0), LAYOUTS, strict=False)]
+    group = [
+        Member(reward=reward, trajectory=sampled(model, trajectory(text), temperature=0.5)) for reward, text in zip((1.0, 0.0), LAYOUTS, strict=False)
+    ]
     cool = GrpoTrainer(tiny_model(), train_spec(), temperature=0.5, seed=1).grpo_step([group], step=1)
     assert cool.logprob_difference == pytest.approx(0.0, abs=5e-6)
     warm = GrpoTrainer(tiny_model(), train_spec(), temperature=1.0, seed=1).grpo_step([group], step=1)

@@ -29,7 +29,9 @@ schedules = st.one_of(
 )
 
 
-@pytest.mark.parametrize(("step", "turns", "stage"), [(1, 10, 1), (100, 10, 1), (101, 20, 2), (200, 20, 2), (201, 30, 3), (330, 30, 3), (10**6, 30, 3)])
+@pytest.mark.parametrize(
+    ("step", "turns", "stage"), [(1, 10, 1), (100, 10, 1), (101, 20, 2), (200, 20, 2), (201, 30, 3), (330, 30, 3), (10**6, 30, 3)]
+)
 def test_promise_06_released_stages_switch_exactly_behind_their_last_step(step, turns, stage):
     assert (horizon_at(RELEASED, step), stage_at(RELEASED, step)) == (turns, stage)
 

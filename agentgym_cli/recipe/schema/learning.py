@@ -72,6 +72,9 @@ class GrpoSpec:
     """Episodes of one task drawn together."""
     normalize_std: bool = True
     """Divide by the group's standard deviation."""
+    average: Literal["episode", "token"] = "episode"
+    """``episode`` weighs every episode alike, as the paper and AgentGym-RL's scripts do; ``token`` every action token, so that long episodes,
+    mostly failures, weigh more."""
     clip: Annotated[float, Field(gt=0, lt=1)] = 0.2
     """Half-width of the trust region on the probability ratio."""
     kl_coefficient: Annotated[float, Field(ge=0)] = 0.0
