@@ -6,7 +6,7 @@ import json
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentgym_cli.env.contract import ActionRule
@@ -71,6 +71,7 @@ def test_a_text_over_the_limit_holds_no_action(rule: ActionRule) -> None:
     assert not read_action("Action: " + "a" * (MAX_TEXT_CHARS - 7), rule).valid
 
 
+@settings(deadline=None)
 @given(st.text(st.characters(exclude_categories=[]), max_size=200))
 def test_promise_11_any_text_gives_an_action_that_can_be_sent(text: str) -> None:
     for rule in (PLAIN, REACT):

@@ -66,7 +66,7 @@ def test_an_empty_schedule_has_no_results() -> None:
 FAULTS = st.sampled_from([None, BROKEN, "hang", RuntimeError("bug"), EnvFailure(InfraCause.TIMEOUT, "late")])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     count=st.integers(1, 7),
     faults=st.dictionaries(st.tuples(st.sampled_from(["open", "reset", "step", "close"]), st.integers(0, 12)), FAULTS),

@@ -47,9 +47,7 @@ def test_log_probabilities_agree_with_the_models_own_forward_pass_over_three_tur
     contexts: dict[int, list[int]] = {slot: [] for slot in (0, 2, 3)}
     for turn, length in enumerate((11, 3, 17)):
         said = {slot: prompt(length - slot % 2, slot + turn) for slot in contexts}
-        requests = [
-            ask(slot, said[slot], fresh=turn == 0, seed=slot, most=4, temperature=temperature) for slot in contexts
-        ]
+        requests = [ask(slot, said[slot], fresh=turn == 0, seed=slot, most=4, temperature=temperature) for slot in contexts]
         for request, reply in zip(requests, decoder.decode(requests), strict=True):
             contexts[request.slot] += request.new_tokens
             assert list(reply.logprobs) == pytest.approx(by_forward(model, contexts[request.slot], reply, temperature), abs=1e-5)

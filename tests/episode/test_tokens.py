@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
@@ -99,6 +99,7 @@ def test_chatml_next_turn_is_the_chat_template_behind_the_stop() -> None:
     assert [*chat.initial("", "a"), *sampled[:-1], *chat.next("b", stop_sampled=False)] == whole
 
 
+@settings(deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=60).filter(lambda text: "<|" not in text))
 def test_chatml_equals_the_template_whatever_the_observation_begins_with(observation: str) -> None:
     assert list(chat.initial("", observation)) == template(("user", observation))
@@ -109,6 +110,7 @@ PIECES = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(PIECES)
 def test_promise_11_no_observation_can_forge_a_turn(pieces: list[str]) -> None:
     hostile = "x" + "".join(pieces)
@@ -195,6 +197,7 @@ def test_promise_05_an_episode_without_action_tokens_has_no_trajectory() -> None
 Part = tuple[bool, list[int]]
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.lists(st.integers(0, 99), max_size=5)), max_size=12))
 def test_promise_05_mask_and_logprobs_stay_aligned_with_the_ids(parts: list[Part]) -> None:
     builder = TrajectoryBuilder()
