@@ -86,11 +86,11 @@ select run, segment, kind, phase, step, count(*) as records from gone group by r
 """
 _UNSCHEDULED = """
 create view unscheduled as
-select run, segment, episode, 'attempts' as kind from attempts_final
-where not exists (from scheduled_final s where s.run = attempts_final.run and s.episode = attempts_final.episode)
+select a.run, a.segment, a.episode, 'attempts' as kind
+from attempts_final a anti join scheduled_final s on s.run = a.run and s.episode = a.episode
 union all
-select run, segment, episode, 'outcomes' from outcomes_final
-where not exists (from scheduled_final s where s.run = outcomes_final.run and s.episode = outcomes_final.episode)
+select o.run, o.segment, o.episode, 'outcomes'
+from outcomes_final o anti join scheduled_final s on s.run = o.run and s.episode = o.episode
 """
 
 VIEWS = (
