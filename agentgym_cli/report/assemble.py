@@ -9,7 +9,7 @@ from itertools import groupby
 from agentgym_cli.report.accounting import account_first_attempts, account_rows, change, share
 from agentgym_cli.report.frozen import FrozenFacts, read_facts
 from agentgym_cli.report.learning import assemble_learning
-from agentgym_cli.report.model import Category, Checkpoint, Comparison, Header, Part, Probe, Report, Segment, Spent, Stop
+from agentgym_cli.report.model import Category, Checkpoint, Comparison, Header, Part, Pointer, Probe, Report, Segment, Spent, Stop
 from agentgym_cli.report.statistics import difference, paired
 from agentgym_cli.store.rows import (
     AttemptsRow,
@@ -184,12 +184,15 @@ def _segment(row: SegmentRow) -> Segment:
     )
 
 
-def _reproduce(run: RunRow, facts: FrozenFacts) -> tuple[str, ...]:
-    stack = [f"install the stack: lockfiles/{facts.stack}.txt" + (f" (SHA-256 {facts.lock})" if facts.lock else "")] if facts.stack else []
+def _reproduce(run: RunRow, facts: FrozenFacts) -> tuple[Pointer, ...]:
     who = f" --policy {run.policy}" if run.verb == "eval" and run.policy in ("oracle", "random") else ""
-    return (
-        *stack,
-        f"run it again: agentgym {run.verb} {facts.runs_dir}/{run.run}/frozen.json{who}",
-        f"what was frozen: select frozen, fingerprint from runs where run = {_quoted(run.run)}",
-        f"rows behind every count: select * from episodes_final where run = {_quoted(run.run)}",
-    )
+    name = _quoted(run.run)
+    pointers = {
+        "run it again": f"agentgym {run.verb} {facts.runs_dir}/{run.run}/frozen.json{who}",
+        "what was frozen": f"select frozen, fingerprint from runs where run = {name}",
+        "rows of counts": f"select * from episodes_final where run = {name}",
+        "rows of curves": f"select * from metrics_final where run = {name}",
+    }
+    if facts.stack:
+        pointers = {"stack": f"lockfiles/{facts.stack}.txt, SHA-256 {facts.lock or 'not recorded'}"} | pointers
+    return tuple(Pointer(what=what, how=how) for what, how in pointers.items())

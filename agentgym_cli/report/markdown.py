@@ -19,7 +19,7 @@ def render(report: Report) -> str:
     blocks += [_comparison(item) for item in report.comparisons]
     blocks += [_part(part) for part in report.parts]
     blocks += [_learning(report), _segments(report), _probes(report), _checkpoints(report)]
-    blocks.append("## How to reproduce\n\n" + "\n".join(f"- {for_markdown(line, 400)}" for line in report.reproduce))
+    blocks.append("## How to reproduce\n\n" + "\n".join(f"- {pointer.what}: {for_code(pointer.how)}" for pointer in report.reproduce))
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 

@@ -195,6 +195,14 @@ class Checkpoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pointer:
+    """A command, a file or a query by which a number can be followed or made again."""
+
+    what: str
+    how: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """Everything."""
 
@@ -205,6 +213,5 @@ class Report:
     segments: tuple[Segment, ...]
     probes: tuple[Probe, ...]
     checkpoints: tuple[Checkpoint, ...]
-    reproduce: tuple[str, ...]
-    """Commands and where to look."""
+    reproduce: tuple[Pointer, ...]
     schema: int = SCHEMA

@@ -28,6 +28,15 @@ def interval(rate: Rate) -> str:
     return f"{100 * rate.low:.1f} to {100 * rate.high:.1f}%"
 
 
+def methods(accounting: Accounting) -> str:
+    """How the intervals were made: ``95%, wilson``, or rate by rate where they differ."""
+    rates = {"end to end": accounting.end_to_end, "conditional": accounting.conditional, "infra": accounting.infra_share}
+    used = {name: rate.method or NO_DATA for name, rate in rates.items()}
+    if len(set(used.values())) == 1:
+        return f"95%, {used['infra']}"
+    return "95%, " + ", ".join(f"{name} {method}" for name, method in used.items())
+
+
 def extremes(accounting: Accounting) -> str:
     """``60.0% to 70.0%``, or ``n/a``."""
     worst, best = percent(accounting.worst_case.value), percent(accounting.best_case.value)
@@ -128,6 +137,7 @@ def details(part: Part) -> list[tuple[str, str]]:
         ("without retries", without_retries(part.first_attempts)),
         ("tasks", f"{part.tasks:,}" + (f", {part.left_out:,} more left out by evaluation.limit" if part.left_out else "")),
         ("outcome from", part.outcome_from),
+        ("intervals", methods(part.accounting)),
         ("spent", spent(part.spent)),
     ]
     return found

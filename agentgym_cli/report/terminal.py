@@ -55,7 +55,7 @@ class _Page:
         self._indented(table)
 
     def _indented(self, table: Table) -> None:
-        self.console.print(Padding(table, (0, 0, 0, 2)), width=self.width)
+        self.console.print(Padding(table, (0, 0, 0, 2), expand=False), width=self.width)
 
 
 def print_report(report: Report, console: Console) -> None:
@@ -70,14 +70,14 @@ def print_report(report: Report, console: Console) -> None:
     _segments(page, report)
     _probes(page, report)
     page.heading("How to reproduce")
-    for line in report.reproduce:
-        page.line(f"  {page.clean(line)}")
+    page.facts((pointer.what, pointer.how) for pointer in report.reproduce)
 
 
 def _header(page: _Page, header: Header) -> None:
     label = f"  [{header.label.upper()}]" if header.label else ""
-    page.line(page.clean(f"{header.recipe}, {header.verb} run {header.run}{label}"), "bold")
+    page.line(page.clean(f"{header.recipe}, {header.verb}{label}"), "bold")
     facts = [
+        ("run", header.run),
         ("status", f"{header.status}; {phrases.time_span(header.created, header.ended)}"),
         ("profile", f"{header.profile} ({header.profile_reason})"),
         ("engine", f"{header.engine}, policy {header.policy}, seed {header.seed}"),

@@ -16,7 +16,7 @@ from agentgym_cli.report.model import Report
 from agentgym_cli.store.db import Connection, rows_of
 from agentgym_cli.store.loader import load
 from agentgym_cli.store.records import Record
-from tests.report.runs import HANDBOOK, evaluation, printed, report_of, trained_run, training
+from tests.report.runs import FROZEN, HANDBOOK, evaluation, printed, report_of, trained_run, training
 from tests.store.builders import make_attempt, make_metric, make_outcome, make_run, make_scheduled, make_segment, settled, write_journal
 
 START: list[Record] = [make_run(), make_segment()]
@@ -225,8 +225,11 @@ def test_promise_12_every_count_can_be_followed_to_rows_and_the_run_to_its_lock(
         assert counted == [accounting.success, accounting.failure, accounting.infra_error, accounting.missing]
         assert len(outcomes) == accounting.scheduled
     assert (report.header.digest, report.header.stack, report.header.lock) == ("d" * 64, "cpu", "a" * 64)
-    assert report.reproduce[0] == f"install the stack: lockfiles/cpu.txt (SHA-256 {'a' * 64})"
-    assert report.reproduce[1] == "run it again: agentgym train runs/r1/frozen.json"
+    pointers = {pointer.what: pointer.how for pointer in report.reproduce}
+    assert pointers["stack"] == f"lockfiles/cpu.txt, SHA-256 {'a' * 64}"
+    assert pointers["run it again"] == "agentgym train runs/r1/frozen.json"
+    assert len(rows_of(store, pointers["rows of counts"])) == sum(part.accounting.scheduled for part in report.parts)
+    assert rows_of(store, pointers["what was frozen"]) == [(FROZEN, "{}")]
     assert [checkpoint.path for checkpoint in report.checkpoints] == ["checkpoints/6"]
 
 
@@ -243,6 +246,24 @@ def test_a_run_is_reported_from_a_store_file_by_name_beginning_or_folder(tmp_pat
         build_report(database, "none")
     with pytest.raises(StoreError, match="there is no store"):
         build_report(tmp_path / "other.duckdb", "craft-1a")
+
+
+def test_several_samples_of_a_task_are_clustered_and_labelled(store: Connection, tmp_path: Path) -> None:
+    records = [
+        record
+        for task in range(20)
+        for sample in range(2)
+        for record in settled(make_scheduled(task, sample=sample), "success" if task % 4 == 0 or (task % 2 and sample) else "failure")
+    ]
+    report = report_of(store, tmp_path / "r1", [*START, *records])
+    (part,) = report.parts
+    means = [1.0 if task % 4 == 0 else 0.5 if task % 2 else 0.0 for task in range(20)]
+    half = 2.093024054408263 * (sum((mean - 0.5) ** 2 for mean in means) / 19 / 20) ** 0.5
+    rate = part.accounting.end_to_end
+    assert (rate.count, rate.denominator, rate.method) == (20, 40, "t over tasks")
+    assert (rate.low, rate.high) == pytest.approx((0.5 - half, 0.5 + half), rel=1e-9)
+    text = " ".join(printed(report).split())
+    assert "intervals 95%, end to end t over tasks, conditional t over tasks, infra wilson over tasks" in text
 
 
 def test_a_run_that_has_only_begun_can_be_reported(store: Connection, tmp_path: Path) -> None:
