@@ -21,6 +21,8 @@ _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "autoload_known_extensions": "false",
     "autoinstall_known_extensions": "false",
     "python_enable_replacements": "false",
+    # Loads and reports run beside training: they take one core, not all.
+    "threads": "1",
 }
 _HOLDER = re.compile(r"held in (?P<program>.+?) \(PID (?P<pid>\d+)\)")
 _LOCKED = ("Could not set lock", "different configuration than existing connections")
