@@ -60,3 +60,9 @@ def test_every_link_between_pages_leads_to_a_file() -> None:
 def test_every_page_can_be_reached_from_the_index() -> None:
     linked = set(LINK.findall((HOUSE / "docs/index.md").read_text(encoding="utf-8")))
     assert {page.name for page in PAGES} - linked == {"index.md"}
+
+
+def test_ci_runs_the_test_line_of_the_readme() -> None:
+    line = re.search(r"^line='(.+)'$", (HOUSE / ".ci/run").read_text(encoding="utf-8"), re.MULTILINE)
+    assert line is not None
+    assert line[1] in (HOUSE / "README.md").read_text(encoding="utf-8").splitlines()
