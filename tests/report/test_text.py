@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentgym_cli.report.text import for_markdown, for_terminal
@@ -13,6 +13,7 @@ from agentgym_cli.report.text import for_markdown, for_terminal
 CONTROLS = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_promise_11_nothing_that_controls_a_terminal_is_left(text: str) -> None:
     assert not {unicodedata.category(character) for character in for_terminal(text)} & CONTROLS
@@ -66,6 +67,7 @@ def test_promise_11_markdown_shows_markup_and_controls_as_text(text: str, shown:
     assert for_markdown(text) == shown
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_promise_11_markdown_stays_on_one_line(text: str) -> None:
     shown = for_markdown(text)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from agentgym_cli.env.contract import InfraCause
 from agentgym_cli.episode.types import Outcome, StopReason
@@ -18,6 +18,7 @@ from tests.store.strategies import any_record
 ATTEMPT = make_attempt(make_scheduled())
 
 
+@settings(deadline=None)
 @given(any_record())
 def test_any_record_is_read_back_as_it_was_written(record: Record) -> None:
     line = encode(record)
