@@ -68,7 +68,7 @@ class GrpoTrainer:
 
     def __init__(self, model: Qwen2ForCausalLM, spec: TrainSpec, *, temperature: float, seed: int) -> None:
         self.model = model
-        self.optimizer = make_optimizer(model, weight_decay=spec.weight_decay)
+        self.optimizer = make_optimizer(model, weight_decay=spec.weight_decay, parameters=spec.parameters)
         self._spec = spec
         self._temperature = temperature
         self._seed = seed
@@ -82,7 +82,7 @@ class GrpoTrainer:
         found = group_examples(groups, normalize_std=self._spec.algorithm.normalize_std, step=step)
         sums = _Sums()
         for number, examples in enumerate(self._minibatches(found.examples, step)):
-            self._update(examples, sums, first=number == 0, where=f"step {step}, update {number + 1}")
+            self._update(examples, sums, step=step, number=number)
         if sums.difference is None and found.examples:
             self._compare(found.examples, sums)
         return self._metrics(found, sums)
@@ -98,7 +98,7 @@ class GrpoTrainer:
         algorithm = self._spec.algorithm
         return example.advantage != 0.0 or algorithm.kl_coefficient > 0 or algorithm.entropy_coefficient > 0
 
-    def _update(self, examples: Sequence[Example], sums: _Sums, *, first: bool, where: str) -> None:
+    def _update(self, examples: Sequence[Example], sums: _Sums, *, step: int, number: int) -> None:
         # Rows without an advantage change no gradient, so they are counted in the denominator and not computed.
         tokens = sum(sum(example.trajectory.action_mask[1:]) for example in examples)
         weighed = by_episode(examples) if self._spec.algorithm.average == "episode" else examples
@@ -107,10 +107,10 @@ class GrpoTrainer:
             self.model,
             self.optimizer,
             batches,
-            lambda batch: self._loss(batch, sums, first=first) / tokens,
-            learning_rate=self._spec.learning_rate,
+            lambda batch: self._loss(batch, sums, first=number == 0) / tokens,
+            learning_rate=learning_rate_at(self._spec, step),
             max_gradient_norm=self._spec.max_gradient_norm,
-            where=where,
+            where=f"step {step}, update {number + 1}",
         )
         sums.losses.append(made.loss)
         sums.norms.append(made.gradient_norm)
@@ -162,6 +162,11 @@ class GrpoTrainer:
             reference_kl=per_token(sums.reference) if self.reference is not None else None,
             logprob_difference=sums.difference,
         )
+
+
+def learning_rate_at(spec: TrainSpec, step: int) -> float:
+    """Rate of optimizer ``step`` (first is 1); pure, so a resume needs no state."""
+    return spec.learning_rate * min(1.0, step / (spec.warmup_steps + 1))
 
 
 def _difference(logp: Tensor, batch: Batch) -> float:

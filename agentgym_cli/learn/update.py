@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -32,9 +33,13 @@ class Update:
     """Before clipping."""
 
 
-def make_optimizer(model: Qwen2ForCausalLM, *, weight_decay: float) -> torch.optim.AdamW:
-    """AdamW over all parameters; the learning rate is given at each update."""
-    return torch.optim.AdamW(model.parameters(), lr=0.0, betas=(0.9, 0.99), weight_decay=weight_decay, fused=True)
+def make_optimizer(model: Qwen2ForCausalLM, *, weight_decay: float, parameters: Literal["all", "gains"] = "all") -> torch.optim.AdamW:
+    """AdamW over all parameters, or over the vectors among them (gains of the norms, biases), the rest frozen; each update gives its rate."""
+    for parameter in model.parameters():
+        parameter.requires_grad_(parameters == "all" or parameter.dim() == 1)
+        parameter.grad = None
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    return torch.optim.AdamW(trained, lr=0.0, betas=(0.9, 0.99), weight_decay=weight_decay, fused=True)
 
 
 def action_scores(model: Qwen2ForCausalLM, batch: Batch, *, temperature: float) -> ActionScores:

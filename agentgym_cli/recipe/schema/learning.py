@@ -92,7 +92,12 @@ class TrainSpec:
     tasks_per_step: Count
     """Tasks drawn for one step; each gives one group."""
     learning_rate: Positive
-    """Of AdamW, constant."""
+    """Of AdamW, constant after the warm-up."""
+    warmup_steps: NonNegative = 0
+    """Steps over which the learning rate rises in equal parts; an optimizer that knows nothing yet takes its largest steps first."""
+    parameters: Literal["all", "gains"] = "all"
+    """``gains`` trains only the gain vectors of the norms and the biases (LN tuning, arXiv 2312.11420; BitFit, arXiv 2106.10199): few enough
+    that the noise of a small batch of episodes does not wash out what a small model knows."""
     algorithm: GrpoSpec
     updates_per_step: Count = 1
     """Minibatches that one step's trajectories are split into, one optimizer update each."""
