@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 
 from agentgym_cli.env.contract import InfraCause
 from agentgym_cli.episode.types import Outcome, StopReason
@@ -18,7 +18,7 @@ from tests.store.strategies import any_record
 ATTEMPT = make_attempt(make_scheduled())
 
 
-@settings(deadline=None)
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(any_record())
 def test_any_record_is_read_back_as_it_was_written(record: Record) -> None:
     line = encode(record)
