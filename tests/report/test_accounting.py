@@ -40,7 +40,7 @@ def test_promise_04_the_worked_example() -> None:
         assert (rate.low, rate.high) == pytest.approx((expected.low, expected.high))
 
 
-@settings(deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(COUNTS, COUNTS, COUNTS, COUNTS)
 def test_promise_04_rates_of_any_counts_hold_together(success: int, failure: int, infra_error: int, missing: int) -> None:
     ours = account_rows([make_row(success=success, failure=failure, infra_error=infra_error, missing=missing)])

@@ -13,7 +13,7 @@ from scipy import stats
 from agentgym_cli.report.statistics import TaskSums, difference, over_tasks, paired, wilson
 
 
-@settings(deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.integers(1, 2000).flatmap(lambda total: st.tuples(st.integers(0, total), st.just(total))))
 def test_wilson_equals_scipys(pair: tuple[int, int]) -> None:
     count, total = pair
@@ -23,7 +23,7 @@ def test_wilson_equals_scipys(pair: tuple[int, int]) -> None:
     assert (ours.low, ours.high) == pytest.approx((expected.low, expected.high), abs=1e-12)
 
 
-@settings(deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.integers(1, 10_000), st.data())
 def test_promise_04_an_interval_is_never_of_zero_width_and_holds_its_share(total: int, data: st.DataObject) -> None:
     count = data.draw(st.integers(0, total))

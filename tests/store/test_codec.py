@@ -18,7 +18,7 @@ from tests.store.strategies import any_record
 ATTEMPT = make_attempt(make_scheduled())
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(any_record())
 def test_any_record_is_read_back_as_it_was_written(record: Record) -> None:
     line = encode(record)

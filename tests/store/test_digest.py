@@ -68,11 +68,16 @@ DIFFERENCES: list[tuple[type, dict[str, Any], str]] = [
 ]
 
 
+@pytest.fixture(scope="module")
+def base(migrated: Connection, tmp_path_factory: pytest.TempPathFactory) -> ResultsDigest:
+    """The digest of one step as it was."""
+    return digest(migrated, tmp_path_factory.mktemp("base"), [make_run(), make_segment(), *step(1)])
+
+
 @pytest.mark.parametrize(("kind", "changes", "part"), DIFFERENCES)
 def test_promise_07_the_smallest_difference_shows_and_says_where(
-    store: Connection, tmp_path: Path, kind: type, changes: dict[str, Any], part: str
+    store: Connection, base: ResultsDigest, tmp_path: Path, kind: type, changes: dict[str, Any], part: str
 ) -> None:
-    base = digest(store, tmp_path / "a", [make_run(), make_segment(), *step(1)])
     changed = [replace(record, **changes) if isinstance(record, kind) else record for record in step(1)]
     other = digest(store, tmp_path / "b", [make_run(), make_segment(), *changed])
     names = ("scheduled", "attempts", "turns", "tokens", "outcomes", "metrics")
@@ -80,10 +85,9 @@ def test_promise_07_the_smallest_difference_shows_and_says_where(
     assert base.whole != other.whole
 
 
-def test_what_the_policy_said_is_part_of_the_digest(store: Connection, tmp_path: Path) -> None:
+def test_what_the_policy_said_is_part_of_the_digest(store: Connection, base: ResultsDigest, tmp_path: Path) -> None:
     def said(record: Record) -> Record:
         return replace(record, turns=(replace(record.turns[0], text="else"), record.turns[1])) if isinstance(record, AttemptRecord) else record
 
-    base = digest(store, tmp_path / "a", [make_run(), make_segment(), *step(1)])
     other = digest(store, tmp_path / "b", [make_run(), make_segment(), *map(said, step(1))])
     assert (base.turns != other.turns, base.attempts == other.attempts, base.whole != other.whole) == (True, True, True)

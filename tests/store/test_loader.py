@@ -78,8 +78,8 @@ def test_turns_are_stored_under_their_attempt(store: Connection, tmp_path: Path)
     assert stored(store, "turns", list(columns_of(TURNS))) == expected
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=8, deadline=None)
-@given(records=st.lists(built(AttemptRecord), min_size=1, max_size=30))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=4, deadline=None)
+@given(records=st.lists(built(AttemptRecord), min_size=1, max_size=12))
 def test_any_attempts_read_back_from_the_store_bit_for_bit(
     migrated: Connection, tmp_path_factory: pytest.TempPathFactory, records: list[AttemptRecord]
 ) -> None:
