@@ -159,6 +159,8 @@ class AttemptRecord:
     """The error came back on the same action of the same task."""
     reward: float | None
     """Return by the dialect's rule; None for infra errors and missing."""
+    verified: bool | None = None
+    """What the dialect's verifier said of the state at the end; null where it has none or was not asked."""
     turns_count: int
     """Turns taken."""
     invalid_actions: int

@@ -28,7 +28,7 @@ _ATTEMPTS = """
 create table attempts (
     run varchar not null, segment bigint not null, episode varchar not null, attempt bigint not null, seed ubigint not null,
     stop varchar not null, outcome varchar not null, truncated boolean not null, cause varchar, detail varchar not null,
-    action_induced boolean not null, reward double, turns_count bigint not null, invalid_actions bigint not null,
+    action_induced boolean not null, reward double, verified boolean, turns_count bigint not null, invalid_actions bigint not null,
     prompt_tokens bigint not null, action_tokens bigint not null, policy_version bigint, seconds double not null,
     policy_seconds double not null, env_seconds double not null, replica varchar not null, final_observation varchar not null,
     ended varchar not null, token_ids bigint[], action_mask boolean[], logprobs double[],

@@ -89,7 +89,7 @@ class Recorder:
                 outcome=final.outcome.value,
                 first_outcome=first.outcome.value,
                 reward=final.reward,
-                by_verifier=False,
+                by_verifier=final.verified is not None,
             )
         )
 
@@ -155,6 +155,7 @@ class Recorder:
             detail=result.detail,
             action_induced=result.action_induced,
             reward=result.reward,
+            verified=result.verified,
             turns_count=len(result.turns),
             invalid_actions=sum(not turn.valid for turn in result.turns),
             prompt_tokens=result.prompt_tokens,
@@ -207,6 +208,7 @@ def restore(record: AttemptRecord, episode: ScheduledEpisode) -> AttemptResult:
         detail=record.detail,
         action_induced=record.action_induced,
         reward=record.reward,
+        verified=record.verified,
         final_observation=record.final_observation,
         turns=tuple(_restored_turn(turn) for turn in record.turns),
         trajectory=None,

@@ -90,7 +90,7 @@ def _mutated(value: Any) -> list[Any]:
     if isinstance(value, float):
         return [value * 0.5, value + 0.25]
     if isinstance(value, str):
-        return [f"{value}x", "warn", "error", "verl", "seed", "chatml", "words", "plain", "3-4"]
+        return [f"{value}x", "warn", "error", "verl", "seed", "chatml", "words", "plain", "3-4", "token", "gains"]
     return [1, "x", "X", "3-4", ["http://a"]] if value is None else [[*value, "x"], [*value, 3]]
 
 

@@ -54,3 +54,15 @@ def test_an_outcome_keeps_what_the_first_attempt_alone_would_have_counted_as(tmp
     assert isinstance(scheduled, ScheduledRecord)
     assert isinstance(outcome, OutcomeRecord)
     assert (outcome.outcome, outcome.first_outcome, outcome.attempt, outcome.attempts) == ("success", "infra_error", 2, 2)
+
+
+def test_an_outcome_decided_by_a_verifier_says_so(tmp_path):
+    episode = make_episode()
+    recorder = make_recorder(tmp_path)
+    recorder.attempt(replace(make_attempt(episode), verified=True))
+    recorder.outcome(make_result(episode, replace(make_attempt(episode), verified=True)))
+    recorder.close()
+    attempt, outcome = read_journal(tmp_path)
+    assert isinstance(attempt, AttemptRecord)
+    assert isinstance(outcome, OutcomeRecord)
+    assert (attempt.verified, restore(attempt, episode).verified, outcome.by_verifier) == (True, True, True)
