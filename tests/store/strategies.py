@@ -29,6 +29,7 @@ BY_HINT: dict[Any, st.SearchStrategy[Any]] = {
     int: WHOLE,
     float: FLOATS,
     bool: st.booleans(),
+    bool | None: st.none() | st.booleans(),
     str | None: st.none() | TEXT,
     int | None: st.none() | WHOLE,
     float | None: st.none() | FLOATS,
