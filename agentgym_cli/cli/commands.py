@@ -17,6 +17,7 @@ app = typer.Typer(
 )
 
 Recipe = Annotated[str, typer.Argument(help="Recipe (YAML), frozen run (JSON) or folder of a run.", show_default=False)]
+RecipeFile = Annotated[str, typer.Argument(help="Recipe (YAML).", show_default=False)]
 Overrides = Annotated[list[str] | None, typer.Argument(help="Overrides such as profile=gpu or train.learning_rate=5e-7.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue the run whose folder is given, from its last checkpoint.")]
@@ -115,7 +116,7 @@ def evaluate(
 
 
 @app.command(short_help="Say how much memory a run needs.")
-def capacity(recipe: Recipe, overrides: Overrides = None, as_json: AsJson = False) -> None:
+def capacity(recipe: RecipeFile, overrides: Overrides = None, as_json: AsJson = False) -> None:
     """Say how much memory the recipe's model needs, and whether it fits the profile."""
     from agentgym_cli.cli.show import show_capacity
     from agentgym_cli.verbs.capacity import estimate_capacity
