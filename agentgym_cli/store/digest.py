@@ -18,8 +18,8 @@ from scheduled_final where run = ? order by episode
 """
 _ATTEMPTS = """
 select
-    episode, attempt, seed, stop, outcome, truncated, cause, action_induced, reward, turns_count, invalid_actions, prompt_tokens,
-    action_tokens, policy_version, final_observation
+    episode, attempt, seed, stop, outcome, truncated, cause, action_induced, reward, verified, turns_count, invalid_actions,
+    prompt_tokens, action_tokens, policy_version, final_observation
 from attempts_final where run = ? order by episode, attempt
 """
 _TURNS = """

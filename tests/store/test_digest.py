@@ -60,6 +60,7 @@ DIFFERENCES: list[tuple[type, dict[str, Any], str]] = [
     (AttemptRecord, {"seed": 8}, "attempts"),
     (AttemptRecord, {"reward": 1.0000000000000002}, "attempts"),
     (AttemptRecord, {"final_observation": "else"}, "attempts"),
+    (AttemptRecord, {"verified": True}, "attempts"),
     (AttemptRecord, {"tokens": replace(TOKENS, logprobs=(0.0, -0.25000000000000006))}, "tokens"),
     (AttemptRecord, {"tokens": None}, "tokens"),
     (OutcomeRecord, {"attempts": 2}, "outcomes"),
