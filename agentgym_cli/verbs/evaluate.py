@@ -54,7 +54,7 @@ async def _evaluate(prepared: Prepared, choice: PolicyChoice, checkpoint: Checkp
     step = 0 if checkpoint is None else checkpoint.step
     tasks = [task for split in splits.values() for task in split[: spec.limit]]
     infra = InfraShare(run.env.max_infra_share)
-    resumed = step if prepared.resumed else None
+    resumed = 0 if prepared.resumed else None
     with open_segment(prepared, verb="eval", policy=_label(choice, checkpoint), resumed_from_step=resumed, progress=progress) as (recorder, history):
         _remember(prepared.folder, choice)
         oracle = choice.kind == "oracle"

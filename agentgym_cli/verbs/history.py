@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from agentgym_cli.store.records import AttemptRecord, OutcomeRecord, Record, ScheduledRecord, SegmentRecord
+from agentgym_cli.store.records import AttemptRecord, OutcomeRecord, Record, ScheduledRecord, SegmentRecord, position
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,15 +33,15 @@ def last_segment(records: Iterable[Record]) -> int:
 def read_history(records: Sequence[Record], resumed_from_step: int) -> History:
     """Gather what still counts when a new segment continues from ``resumed_from_step`` (see SegmentRecord for the rule)."""
     limits = _limits(records, resumed_from_step)
-    positions = {(record.segment, record.episode): _position(record) for record in records if isinstance(record, ScheduledRecord)}
+    positions = {(record.segment, record.episode): position(record.phase, record.step) for record in records if isinstance(record, ScheduledRecord)}
     latest: dict[str, int] = {}
     for record in records:
         if isinstance(record, ScheduledRecord):
-            latest[record.episode] = _position(record)
+            latest[record.episode] = position(record.phase, record.step)
 
     def counts(segment: int, episode: str) -> bool:
-        position = positions.get((segment, episode), latest.get(episode))
-        return position is not None and position <= limits.get(segment, resumed_from_step)
+        place = positions.get((segment, episode), latest.get(episode))
+        return place is not None and place <= limits.get(segment, resumed_from_step)
 
     outcomes = {r.episode: r.outcome for r in records if isinstance(r, OutcomeRecord) and counts(r.segment, r.episode)}
     attempts: dict[str, tuple[AttemptRecord, ...]] = {}
@@ -50,10 +50,6 @@ def read_history(records: Sequence[Record], resumed_from_step: int) -> History:
             attempts[record.episode] = (*attempts.get(record.episode, ()), record)
     scheduled = frozenset(r.episode for r in records if isinstance(r, ScheduledRecord) and counts(r.segment, r.episode))
     return History(segments=last_segment(records), scheduled=scheduled, outcomes=outcomes, attempts=attempts)
-
-
-def _position(record: ScheduledRecord) -> int:
-    return 0 if record.phase in ("warm_start", "eval_before") else record.step
 
 
 def _limits(records: Sequence[Record], resumed_from_step: int) -> dict[int, int]:

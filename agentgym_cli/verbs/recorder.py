@@ -10,8 +10,10 @@ from pathlib import Path
 from agentgym_cli.env.contract import InfraCause
 from agentgym_cli.episode.runner import EpisodeResult
 from agentgym_cli.episode.types import AttemptResult, Outcome, ScheduledEpisode, StopReason, Trajectory, Turn
+from agentgym_cli.store.db import Patience
 from agentgym_cli.store.journal import Journal
 from agentgym_cli.store.loader import StoreBusy, load
+from agentgym_cli.store.opening import HURRIED, PATIENT
 from agentgym_cli.store.records import (
     AttemptRecord,
     CheckpointRecord,
@@ -110,12 +112,12 @@ class Recorder:
     def load_if_due(self) -> None:
         """Load into the store when the last load is long enough ago."""
         if time.monotonic() - self._loaded >= LOAD_SECONDS:
-            self.load()
+            self.load(HURRIED)
 
-    def load(self) -> None:
+    def load(self, patience: Patience = PATIENT) -> None:
         """Load the journal into the store; a store that another process holds defers it with one warning."""
         try:
-            load(self._folder, self._database)
+            load(self._folder, self._database, patience)
         except StoreBusy as busy:
             if not self._warned:
                 self._progress.warn(f"{busy.message}; the run goes on, its journal is complete and is loaded later")

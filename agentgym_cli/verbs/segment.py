@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from agentgym_cli.errors import Interrupted, StoreError
 from agentgym_cli.recipe.fingerprint import fingerprint
 from agentgym_cli.recipe.resolve import environment
-from agentgym_cli.store.journal import read_journal
+from agentgym_cli.store.journal import next_segment, read_journal
 from agentgym_cli.store.records import Record, RunRecord
-from agentgym_cli.verbs.history import EMPTY, History, last_segment, read_history
+from agentgym_cli.verbs.history import EMPTY, History, read_history
 from agentgym_cli.verbs.prepare import Prepared, create_folder
 from agentgym_cli.verbs.progress import Progress
 from agentgym_cli.verbs.recorder import Recorder, utc_now
@@ -48,7 +48,7 @@ def open_segment(
     recorder = Recorder(
         folder=prepared.folder,
         run=prepared.name,
-        segment=last_segment(records) + 1,
+        segment=next_segment(prepared.folder),
         database=prepared.database,
         keep_tokens=prepared.run.store.keep_tokens,
         progress=progress,
