@@ -1,8 +1,8 @@
 """The laptop recipe for several seeds, and the table of what reinforcement learning gained on both held-out splits.
 
-    python benchmarks/laptop_seeds.py --seeds 1 2 3 --folder /tmp/seeds
+    python benchmarks/laptop_seeds.py --seeds 1 2 3 --folder seeds
 
-Runs ``agentgym train`` once for each seed that has no finished run in the folder, then reads the reports from the store.
+Runs ``agentgym train`` once for each seed that has no run in the folder, then reads the reports from the store.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ def report_of(folder: Path, seed: int) -> dict[str, Any]:
         [sys.executable, "-m", "agentgym_cli", "report", run.name, "--json"], cwd=home, check=True, timeout=300, capture_output=True, text=True
     )
     found: dict[str, Any] = json.loads(told.stdout)
+    if found["header"]["status"] != "finished":
+        raise SystemExit(f"{home}: the run is {found['header']['status']}; agentgym train {run} --resume finishes it")
     return found
 
 

@@ -7,9 +7,9 @@ import statistics
 import time
 from collections.abc import Awaitable, Callable
 
-from agentgym_cli.env.contract import EnvFailure, InfraCause, StepReply
+from agentgym_cli.env.contract import EnvFailure, InfraCause, StepReply, content_digest
 from agentgym_cli.env.dialect_schema import CheckName
-from agentgym_cli.env.findings import Bench, NotApplicable, NotMet, answered, content_digest, spread
+from agentgym_cli.env.findings import Bench, NotApplicable, NotMet, answered, spread
 from agentgym_cli.env.reply import SessionId, shortened
 
 Check = Callable[[Bench], Awaitable[str]]

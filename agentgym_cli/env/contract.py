@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -34,6 +35,11 @@ class EnvFailure(EnvError):
 
     def __reduce__(self) -> tuple[type[EnvFailure], tuple[InfraCause, str, str | None]]:
         return type(self), (self.cause, self.message, self.hint)
+
+
+def content_digest(observation: str) -> str:
+    """What pins a task's content: the first 16 hex digits of the SHA-256 of its first observation in UTF-8."""
+    return hashlib.sha256(observation.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

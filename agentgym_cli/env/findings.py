@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -106,8 +105,3 @@ def spread(things: Sequence[T], count: int) -> list[T]:
     if len(things) <= count:
         return list(things)
     return [things[position * len(things) // count] for position in range(count)]
-
-
-def content_digest(observation: str) -> str:
-    """First 16 hex digits of the SHA-256 of a first observation (UTF-8); pins the content of a task."""
-    return hashlib.sha256(observation.encode()).hexdigest()[:16]

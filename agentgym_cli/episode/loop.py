@@ -7,13 +7,12 @@ import logging
 from collections.abc import Coroutine
 from dataclasses import dataclass
 
-from agentgym_cli.env.contract import ActionRule, EnvClient, EnvFailure, EnvSession, EpisodeRules, InfraCause, StepReply
+from agentgym_cli.env.contract import ActionRule, EnvClient, EnvFailure, EnvSession, EpisodeRules, InfraCause, StepReply, content_digest
 from agentgym_cli.episode.actions import ParsedAction, read_action, world_refused
 from agentgym_cli.episode.budgets import BudgetSpent, Deadlines
 from agentgym_cli.episode.outcome import outcome_of, return_of
 from agentgym_cli.episode.policies.failures import PolicyProtocol, PolicyUnavailable
 from agentgym_cli.episode.policies.protocol import ContextFull, Policy, PolicyEpisode, PolicyReply
-from agentgym_cli.episode.seeds import observation_digest
 from agentgym_cli.episode.types import AttemptResult, Outcome, ScheduledEpisode, StopReason, Trajectory, Turn
 from agentgym_cli.errors import AgentgymError
 from agentgym_cli.recipe.schema.world import BudgetsSpec
@@ -159,7 +158,7 @@ class _Play:
                 self._verified = await session.verify()
 
     def _check_content(self) -> None:
-        expected, got = self._episode.task.digest, observation_digest(self._observation)
+        expected, got = self._episode.task.digest, content_digest(self._observation)
         if expected and got != expected:
             raise EnvFailure(
                 InfraCause.PROTOCOL,

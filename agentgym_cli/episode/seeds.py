@@ -12,8 +12,3 @@ def episode_seed(run_seed: int, episode_id: str, attempt: int) -> int:
     """
     digest = hashlib.sha256(f"{run_seed}\n{episode_id}\n{attempt}".encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 1
-
-
-def observation_digest(observation: str) -> str:
-    """What pins a task's content: the first 16 hex digits of the SHA-256 of its first observation in UTF-8."""
-    return hashlib.sha256(observation.encode("utf-8", "surrogatepass")).hexdigest()[:16]

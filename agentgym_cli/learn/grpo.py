@@ -6,7 +6,8 @@ DeepSeekMath, arXiv 2402.03300, section 4.1, in the outcome-supervised form that
     L   = - sum_t min(w_t A, clip(w_t, 1 - e, 1 + e) A) / N  +  beta * k3  -  gamma * H
 
 with w_t the ratio of new to sampled probability, N the action tokens of the whole minibatch, k3 the estimate of KL from the frozen reference and
-H the entropy, each averaged over the same tokens. ``average: episode`` (the paper's 1/|o_i|) takes the mean over each episode's tokens first.
+H the entropy, each averaged over the same tokens. ``average: episode`` (the paper's 1/|o_i|) takes the
+surrogate's mean over each episode's tokens first; k3 and H stay means over all tokens.
 
 Assumes one return per episode, the same advantage for all its action tokens, and no discount. A member whose world failed has no return: it is
 neither in the baseline nor in the gradient. A group without spread gives no gradient but for the two last terms.

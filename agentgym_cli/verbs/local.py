@@ -156,7 +156,7 @@ async def reinforce(keeper: Keeper, tasks: Sequence[Task], stage: Stage, *, afte
         horizon = horizon_at(engine.run.horizon, step)
         schedule = training_schedule(drawn, step=step, group_size=spec.algorithm.group_size, horizon=horizon)
         results, tally = await stage.play(schedule, policy, announce=None)
-        _refuse_provoked_errors(results, spec.drop_action_induced_share, step)
+        _refuse_provoked_errors(results, spec.max_action_induced_share, step)
         played = time.monotonic() - began
         learned = keeper.trainer.grpo_step(_groups(results, spec.algorithm.group_size), step=step)
         speed = tally.action_tokens / played

@@ -13,7 +13,7 @@ from agentgym_cli.recipe.tasks import select_tasks
 from agentgym_cli.verbs.interrupts import run_interruptible
 from agentgym_cli.verbs.progress import Progress
 from agentgym_cli.verbs.schedules import tasks_of
-from agentgym_cli.verbs.world import service_token, serving, spread
+from agentgym_cli.verbs.world import pinned, service_token, serving
 
 
 def probe_servers(recipe: str | None, overrides: Sequence[str], urls: Sequence[str], dialect: str | None, *, progress: Progress) -> ProbeReport:
@@ -37,4 +37,4 @@ async def _probe_recipe(recipe: str, overrides: Sequence[str], progress: Progres
     lists = select_tasks(run.tasks, beside=resolved.folders)
     rows = [*lists.train, *(row for split in lists.evaluation.values() for row in split)]
     async with serving(run.env, oracle=True, progress=progress) as urls:
-        return await probe(urls, dialect, tasks=spread(tasks_of(rows, env=dialect.name, split="")), token=service_token(run.env))
+        return await probe(urls, dialect, tasks=pinned(tasks_of(rows, env=dialect.name, split="")), token=service_token(run.env))

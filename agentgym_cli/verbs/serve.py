@@ -8,6 +8,8 @@ from collections.abc import Sequence
 
 from agentgym_cli.errors import Interrupted
 
+_GRACE_SECONDS = 30.0
+
 
 def serve_world(args: Sequence[str]) -> int:
     """Run ``python -m agentgym_envs`` with ``args`` until it ends; its exit code. A signal is passed on and waited for."""
@@ -16,4 +18,9 @@ def serve_world(args: Sequence[str]) -> int:
         return server.wait()
     except Interrupted:
         server.terminate()
-        return server.wait(timeout=30)
+        try:
+            return max(0, server.wait(timeout=_GRACE_SECONDS))
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()
+            raise

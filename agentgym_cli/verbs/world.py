@@ -17,9 +17,6 @@ from agentgym_cli.recipe.schema.world import BudgetsSpec, EnvSpec
 from agentgym_cli.verbs.progress import Progress
 from agentgym_cli.verbs.recorder import Recorder
 
-PROBED_TASKS = 64
-"""Pinned tasks handed to the probe, spread evenly over those of the run."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
@@ -50,17 +47,16 @@ async def open_world(
     token = service_token(env)
     async with AsyncExitStack() as stack:
         urls = await stack.enter_async_context(serving(env, oracle=oracle, progress=progress))
-        report = await probe(urls, dialect, tasks=spread(tasks), token=token)
+        report = await probe(urls, dialect, tasks=pinned(tasks), token=token)
         record_probe(report, recorder, progress)
         client = HttpEnvClient(build_http(), dialect, urls, call_seconds=budgets.env_call_seconds, token=token)
         stack.push_async_callback(client.aclose)
         yield World(urls=urls, client=client)
 
 
-def spread(tasks: Sequence[Task]) -> list[tuple[int, str]]:
-    """Number and digest of at most PROBED_TASKS tasks, evenly over the list."""
-    step = max(1, len(tasks) // PROBED_TASKS)
-    return [(task.index, task.digest) for task in tasks[::step][:PROBED_TASKS]]
+def pinned(tasks: Sequence[Task]) -> list[tuple[int, str]]:
+    """Number and digest of each task, as the probe takes them; it looks at as many as its level says, evenly spread."""
+    return [(task.index, task.digest) for task in tasks]
 
 
 def record_probe(report: ProbeReport, recorder: Recorder, progress: Progress) -> None:

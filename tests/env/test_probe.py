@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 
 from agentgym_cli.env.checks import CHECKS
+from agentgym_cli.env.contract import content_digest
 from agentgym_cli.env.dialect import load_dialect
-from agentgym_cli.env.findings import content_digest, spread
+from agentgym_cli.env.findings import spread
 from agentgym_cli.env.probe import EFFORT, CheckResult, ProbeReport, probe
 from tests.env.toy_world import GREETING, URL, ToyWorld, prompt
 

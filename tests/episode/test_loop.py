@@ -8,11 +8,10 @@ from collections.abc import Callable
 
 import pytest
 
-from agentgym_cli.env.contract import ActionRule, EnvFailure, EpisodeRules, InfraCause, StepReply
+from agentgym_cli.env.contract import ActionRule, EnvFailure, EpisodeRules, InfraCause, StepReply, content_digest
 from agentgym_cli.episode.loop import run_episode
 from agentgym_cli.episode.policies.failures import PolicyProtocol, PolicyUnavailable
 from agentgym_cli.episode.policies.protocol import ContextFull, Policy
-from agentgym_cli.episode.seeds import observation_digest
 from agentgym_cli.episode.types import AttemptResult, Outcome, ScheduledEpisode, StopReason
 from agentgym_cli.errors import StoreError
 from agentgym_cli.recipe.schema.world import BudgetsSpec
@@ -271,14 +270,14 @@ def test_a_policy_that_fails_is_an_infra_error(failure: Exception, stop: StopRea
 
 def test_other_task_content_than_pinned_is_an_infra_error_that_says_so() -> None:
     env = FakeEnv()
-    result = play(env, episode=make_episode(digest=observation_digest("task 1")))
+    result = play(env, episode=make_episode(digest=content_digest("task 1")))
     assert (result.stop, result.outcome, result.cause) == (StopReason.ENV_ERROR, Outcome.INFRA_ERROR, InfraCause.PROTOCOL)
     assert "order or content differs from the pinned one" in result.detail
     assert env.steps == [] and env.left_open == set()
 
 
 def test_the_pinned_task_content_is_played() -> None:
-    assert play(FakeEnv(), episode=make_episode(digest=observation_digest("task 0"))).outcome is Outcome.SUCCESS
+    assert play(FakeEnv(), episode=make_episode(digest=content_digest("task 0"))).outcome is Outcome.SUCCESS
 
 
 def test_a_bug_of_the_policy_is_logged_and_never_a_reward(caplog: pytest.LogCaptureFixture) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentgym_cli.episode.seeds import episode_seed, observation_digest
+from agentgym_cli.env.contract import content_digest
+from agentgym_cli.episode.seeds import episode_seed
 
 
 def test_seed_is_the_first_63_bits_of_the_sha256() -> None:
@@ -26,6 +27,6 @@ def test_seed_differs_by_run_episode_and_attempt() -> None:
     assert len(seeds) == 8
 
 
-def test_observation_digest_is_16_hex_digits_of_the_sha256_of_its_utf8() -> None:
+def test_content_digest_is_16_hex_digits_of_the_sha256_of_its_utf8() -> None:
     # printf 'Goal: épée' | sha256sum
-    assert observation_digest("Goal: épée") == "8169895b7024d138"
+    assert content_digest("Goal: épée") == "8169895b7024d138"

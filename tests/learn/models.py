@@ -41,7 +41,7 @@ def trajectory(spoken: str, *, offset: int = 0, logprob: float = -1.0) -> Trajec
     )
 
 
-def train_spec(  # noqa: PLR0913
+def train_spec(
     *,
     learning_rate: float = 1e-2,
     updates: int = 1,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 from collections import Counter
@@ -60,7 +61,7 @@ def test_a_fixed_horizon_has_one_stage():
 def test_promise_06_any_interruption_gives_the_sequence_of_an_uninterrupted_run(schedule: HorizonSpec, resumed_at: list[int]):
     uninterrupted = [horizon_at(schedule, step) for step in range(1, 201)]
     segments = [1, *sorted(resumed_at), 201]
-    pieces = [[horizon_at(schedule, step) for step in range(first, last)] for first, last in zip(segments, segments[1:], strict=False)]
+    pieces = [[horizon_at(schedule, step) for step in range(first, last)] for first, last in itertools.pairwise(segments)]
     assert sum(pieces, []) == uninterrupted  # noqa: RUF017
     assert [horizon_at(schedule, step) for step in reversed(resumed_at)] == [uninterrupted[step - 1] for step in reversed(resumed_at)]
 

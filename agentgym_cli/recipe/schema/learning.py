@@ -107,7 +107,7 @@ class TrainSpec:
     """Of AdamW."""
     checkpoint_every: Count = 25
     """Steps between checkpoints; the last step always has one."""
-    drop_action_induced_share: Share = 0.2
+    max_action_induced_share: Share = 0.2
     """Share of action-induced infra errors in a step above which the run stops."""
 
 
