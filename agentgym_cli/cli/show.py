@@ -39,16 +39,15 @@ def print_json(value: object) -> None:
 
 def run_and_report(verb: Callable[[Request, StderrProgress], Finished], request: Request, *, as_json: bool) -> None:
     """Run ``train`` or ``eval``, print the report of its run. Raises Degraded when its infra share is too large and that is not allowed."""
-    from agentgym_cli.store.loader import StoreBusy
     from agentgym_cli.verbs.report import report_on
 
     progress = stderr_progress()
     finished = verb(request, progress)
     prepared = finished.prepared
-    try:
+    if finished.store_trouble is None:
         show_report(report_on(prepared.name, prepared.database), form="json" if as_json else "terminal")
-    except StoreBusy as busy:
-        progress.warn(f"{busy.message}; the run is complete, its report waits: agentgym report {prepared.folder} --store {prepared.database}")
+    else:
+        progress.note("report", f"waits for the store: agentgym store rebuild, then agentgym report {prepared.name}")
     if finished.degraded is not None:
         if not request.allow_degraded:
             raise Degraded(finished.degraded, "look at the causes in the report; --allow-degraded accepts the run as it is")

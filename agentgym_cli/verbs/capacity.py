@@ -11,7 +11,10 @@ from agentgym_cli.capacity import memory
 from agentgym_cli.capacity.memory import MemoryBudget, read_shape, sharded_memory_budget, shared_memory_budget
 from agentgym_cli.errors import RecipeError
 from agentgym_cli.recipe.data import try_find
-from agentgym_cli.recipe.resolve import Resolved, resolve
+from agentgym_cli.recipe.resolve import resolve
+from agentgym_cli.recipe.schema.run import Run
+from agentgym_cli.verbs.prepare import Prepared
+from agentgym_cli.verbs.progress import Progress
 
 _SHIPPED_CONFIGS = Path(memory.__file__).parent / "models"
 _GIB = 1024**3
@@ -40,8 +43,26 @@ class CapacityAnswer:
 def estimate_capacity(recipe: str, overrides: Sequence[str]) -> CapacityAnswer:
     """Count memory for the chosen profile. Raises RecipeError for a model whose config.json is not at hand."""
     resolved = resolve(recipe, overrides)
-    run = resolved.run
-    shape = read_shape(_config(resolved))
+    return _answer(resolved.run, str(resolved.recipe_path), resolved.folders)
+
+
+def check_memory(prepared: Prepared, progress: Progress) -> None:
+    """Refuse a run whose peak does not fit the device, before anything is loaded. Raises RecipeError."""
+    answer = _answer(prepared.run, prepared.frozen.recipe, prepared.frozen.beside)
+    progress.note("memory", f"{_mib(answer.budget.peak)} needed without activations, {_mib(answer.available or 0)} there")
+    if answer.fits is False:
+        raise RecipeError(
+            f"memory: expected at most {_mib(answer.available or 0)} on {answer.device}, got a peak of {_mib(answer.budget.peak)}",
+            "agentgym capacity RECIPE shows the parts; lower engine.slots or budgets.context_tokens",
+        )
+
+
+def _mib(size: int) -> str:
+    return f"{size / 1024**2:,.0f} MiB"
+
+
+def _answer(run: Run, recipe: str, folders: Sequence[Path]) -> CapacityAnswer:
+    shape = read_shape(_config(run, folders))
     reference = run.train is not None and run.train.algorithm.kl_coefficient > 0
     context = run.budgets.context_tokens
     if run.engine.kind == "local":
@@ -54,7 +75,7 @@ def estimate_capacity(recipe: str, overrides: Sequence[str]) -> CapacityAnswer:
         budget = sharded_memory_budget(shape, context=context, sequences=sequences, reference=reference, devices=devices)
         available = run.engine.gpu_memory_gib * _GIB or None
     return CapacityAnswer(
-        recipe=str(resolved.recipe_path),
+        recipe=recipe,
         profile=run.profile,
         model=run.policy.model.path,
         device=device,
@@ -65,9 +86,9 @@ def estimate_capacity(recipe: str, overrides: Sequence[str]) -> CapacityAnswer:
     )
 
 
-def _config(resolved: Resolved) -> Path:
-    name = resolved.run.policy.model.path
-    folder = try_find(name, beside=resolved.folders)
+def _config(run: Run, folders: Sequence[Path]) -> Path:
+    name = run.policy.model.path
+    folder = try_find(name, beside=folders)
     if folder is not None:
         return folder / "config.json"
     shipped = _SHIPPED_CONFIGS / f"{name.rsplit('/', 1)[-1]}.json"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -9,8 +10,7 @@ from agentgym_cli.episode.policies.build import BASELINES, build_baseline
 from agentgym_cli.episode.policies.protocol import Policy
 from agentgym_cli.errors import PolicyError, RecipeError, StoreError
 from agentgym_cli.recipe.lock import require_engine
-from agentgym_cli.verbs.degraded import InfraShare
-from agentgym_cli.verbs.folders import Checkpoint, find_checkpoint
+from agentgym_cli.verbs.folders import WEIGHTS_FILE, Checkpoint, find_checkpoint
 from agentgym_cli.verbs.interrupts import run_interruptible
 from agentgym_cli.verbs.play import stage_of
 from agentgym_cli.verbs.prepare import Prepared, prepare
@@ -25,17 +25,18 @@ CHOICE_FILE = "policy.json"
 
 
 def evaluate_policy(request: Request, progress: Progress) -> Finished:
-    """Evaluate as the recipe says, or go on with an evaluation.
+    """Evaluate as the recipe says, or go on with an evaluation, which keeps its policy.
 
     Raises:
         AgentgymError: what stopped it, with its exit code; everything recorded up to there is kept.
     """
     assert request.policy is not None
-    choice = _remembered(Path(request.target)) if request.resume else request.policy
+    choice = _remembered(Path(request.target), request.policy) if request.resume else request.policy
     checkpoint = _checkpoint(choice)
     prepared = prepare(request, verb="eval", progress=progress)
-    progress.note("policy", choice.kind if checkpoint is None else f"checkpoint {checkpoint.folder} (step {checkpoint.step})")
-    return run_interruptible(_evaluate(prepared, choice, checkpoint, progress), f"agentgym eval {prepared.folder} --resume")
+    label = _label(choice, checkpoint)
+    progress.note("policy", label)
+    return run_interruptible(_evaluate(prepared, choice, checkpoint, label, progress), prepared.resume_command("eval"))
 
 
 def _checkpoint(choice: PolicyChoice) -> Checkpoint | None:
@@ -49,22 +50,35 @@ def _checkpoint(choice: PolicyChoice) -> Checkpoint | None:
     return find_checkpoint(choice.checkpoint)
 
 
-async def _evaluate(prepared: Prepared, choice: PolicyChoice, checkpoint: Checkpoint | None, progress: Progress) -> Finished:
+def _label(choice: PolicyChoice, checkpoint: Checkpoint | None) -> str:
+    """What acts, pinned by content: the run's record keeps it, and a resume with another one is refused."""
+    if checkpoint is not None:
+        return f"checkpoint of step {checkpoint.step}, weights {_sha256(checkpoint.folder / WEIGHTS_FILE)}"
+    return f"scripted, script {_sha256(choice.script)}" if choice.script is not None else choice.kind
+
+
+def _sha256(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as err:
+        raise PolicyError(f"{path}: expected a readable file, got: {err.strerror or err}") from err
+
+
+async def _evaluate(prepared: Prepared, choice: PolicyChoice, checkpoint: Checkpoint | None, label: str, progress: Progress) -> Finished:
     run, spec, splits = prepared.run, prepared.run.evaluation, prepared.evaluation_tasks
     step = 0 if checkpoint is None else checkpoint.step
     tasks = [task for split in splits.values() for task in split[: spec.limit]]
-    infra = InfraShare(run.env.max_infra_share)
     resumed = 0 if prepared.resumed else None
-    with open_segment(prepared, verb="eval", policy=_label(choice, checkpoint), resumed_from_step=resumed, progress=progress) as (recorder, history):
-        _remember(prepared.folder, choice)
+    with open_segment(prepared, verb="eval", policy=label, resumed_from_step=resumed, progress=progress) as (recorder, history):
+        if not prepared.resumed:
+            _remember(prepared.folder, choice, checkpoint)
         oracle = choice.kind == "oracle"
         async with open_world(run.env, prepared.dialect, run.budgets, tasks, oracle=oracle, recorder=recorder, progress=progress) as world:
             stage = stage_of(run, prepared.dialect, world.client, recorder, history, progress)
             policy = _policy(prepared, choice, checkpoint)
             schedule = evaluation_schedule(splits, phase="eval", step=step, samples=spec.samples_per_task, horizon=spec.horizon, limit=spec.limit)
-            _, tally = await stage.play(schedule, policy, announce="evaluate")
-            infra.add("eval", tally)
-    return Finished(prepared=prepared, degraded=infra.sentence())
+            await stage.play(schedule, policy, announce="evaluate")
+    return Finished(prepared=prepared, degraded=stage.infra.sentence(), store_trouble=recorder.store_trouble)
 
 
 def _policy(prepared: Prepared, choice: PolicyChoice, checkpoint: Checkpoint | None) -> Policy:
@@ -78,25 +92,28 @@ def _policy(prepared: Prepared, choice: PolicyChoice, checkpoint: Checkpoint | N
     return engine.policy(run.evaluation.temperature)
 
 
-def _label(choice: PolicyChoice, checkpoint: Checkpoint | None) -> str:
-    """How the run's record calls the policy."""
-    return choice.kind if checkpoint is None else f"checkpoint {checkpoint.folder}"
-
-
-def _remember(folder: Path, choice: PolicyChoice) -> None:
-    """Keep the choice beside the frozen run, so that a resume plays the same policy."""
+def _remember(folder: Path, choice: PolicyChoice, checkpoint: Checkpoint | None) -> None:
+    """Keep the choice beside the frozen run, wholly or not at all, so that a resume plays the same policy."""
     said = {
         "kind": choice.kind,
-        "checkpoint": str(choice.checkpoint.resolve()) if choice.checkpoint else None,
+        "checkpoint": str(checkpoint.folder.resolve()) if checkpoint else None,
         "script": str(choice.script.resolve()) if choice.script else None,
     }
+    path = folder / CHOICE_FILE
     try:
-        (folder / CHOICE_FILE).write_text(json.dumps(said, sort_keys=True) + "\n", encoding="utf-8")
+        aside = path.with_suffix(".new")
+        aside.write_text(json.dumps(said, sort_keys=True) + "\n", encoding="utf-8")
+        aside.replace(path)
     except OSError as err:
-        raise StoreError(f"{folder / CHOICE_FILE}: cannot write it: {err.strerror or err}", "free some space and run it again") from err
+        raise StoreError(f"{path}: cannot write it: {err.strerror or err}", "free some space and run it again") from err
 
 
-def _remembered(folder: Path) -> PolicyChoice:
+def _remembered(folder: Path, asked: PolicyChoice) -> PolicyChoice:
+    """The policy of an evaluation that is resumed. Raises RecipeError when another one is asked for with it."""
+    if asked != PolicyChoice():
+        raise RecipeError(
+            f"{folder}: expected no --policy, --checkpoint or --script, a resumed evaluation keeps its own", f"agentgym eval {folder} --resume"
+        )
     path = folder / CHOICE_FILE
     try:
         said = json.loads(path.read_text(encoding="utf-8"))

@@ -99,13 +99,12 @@ def _demonstrations(engine: LocalEngine, results: Sequence[EpisodeResult]) -> li
     return shown
 
 
-async def evaluate(engine: LocalEngine, splits: Mapping[str, Sequence[Task]], stage: Stage, *, phase: str, step: int) -> Tally:
+async def evaluate(engine: LocalEngine, splits: Mapping[str, Sequence[Task]], stage: Stage, *, phase: str, step: int) -> None:
     """Judge the model as it is on every split, at the evaluation's temperature and horizon."""
     spec = engine.run.evaluation
     engine.decoder.load(step)
     schedule = evaluation_schedule(splits, phase=phase, step=step, samples=spec.samples_per_task, horizon=spec.horizon, limit=spec.limit)
-    _, tally = await stage.play(schedule, engine.policy(spec.temperature), announce=phase.replace("_", " "))
-    return tally
+    await stage.play(schedule, engine.policy(spec.temperature), announce=phase.replace("_", " "))
 
 
 class Keeper:
@@ -134,7 +133,8 @@ class Keeper:
         load_checkpoint(checkpoint.folder, model=self.engine.model, optimizer=self._trainer.optimizer, digest=self._digest)
 
     def keep(self, step: int) -> None:
-        """Write the checkpoint of a step and record it."""
+        """Write the checkpoint of a step and record it, once the records of the steps behind it are on the disk."""
+        self._recorder.sync()
         folder = checkpoint_folder(self._run_folder, step)
         weights = save_checkpoint(folder, model=self.engine.model, optimizer=self.trainer.optimizer, step=step, digest=self._digest)
         self._recorder.checkpoint(step, str(folder.relative_to(self._run_folder)), weights)
@@ -144,9 +144,9 @@ class Keeper:
         return GrpoTrainer(self.engine.model, self.spec, temperature=run.policy.temperature, seed=run.seed)
 
 
-async def reinforce(keeper: Keeper, tasks: Sequence[Task], stage: Stage, *, after: int) -> Tally:
+async def reinforce(keeper: Keeper, tasks: Sequence[Task], stage: Stage, *, after: int) -> None:
     """Steps ``after`` + 1 to the last: schedule, play, update, record; exactly as many as the recipe says."""
-    engine, spec, total = keeper.engine, keeper.spec, Tally()
+    engine, spec = keeper.engine, keeper.spec
     stage.progress.begin("train", spec.steps, "step", done=after)
     policy = engine.policy(None)
     for step in range(after + 1, spec.steps + 1):
@@ -164,12 +164,10 @@ async def reinforce(keeper: Keeper, tasks: Sequence[Task], stage: Stage, *, afte
         stage.recorder.metrics("train", step, _times(played, time.monotonic() - began, speed))
         if step % spec.checkpoint_every == 0 or step == spec.steps:
             keeper.keep(step)
-        total.merge(tally)
         stage.progress.advance(step, {"horizon": horizon, "reward": tally.reward_mean, **tally.cells(), "tokens/s": round(speed)})
         stage.recorder.load_if_due()
         await stage.breathe()
     stage.progress.end()
-    return total
 
 
 def _times(played: float, seconds: float, speed: float) -> dict[str, float | None]:

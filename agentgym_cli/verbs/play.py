@@ -14,6 +14,7 @@ from agentgym_cli.episode.types import AttemptResult, Outcome, ScheduledEpisode
 from agentgym_cli.errors import RecipeError
 from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.recipe.schema.world import BudgetsSpec
+from agentgym_cli.verbs.degraded import InfraShare
 from agentgym_cli.verbs.history import History
 from agentgym_cli.verbs.progress import Cell, Progress
 from agentgym_cli.verbs.recorder import Recorder, restore
@@ -46,17 +47,6 @@ class Tally:
         self.action_tokens += final.action_tokens
         if final.reward is not None:
             self.rewards.append(final.reward)
-
-    def merge(self, other: Tally) -> None:
-        """Add the counts of another tally, without its rewards."""
-        self.episodes += other.episodes
-        self.successes += other.successes
-        self.scored += other.scored
-        self.infra_errors += other.infra_errors
-        self.truncated += other.truncated
-        self.turns += other.turns
-        self.invalid += other.invalid
-        self.action_tokens += other.action_tokens
 
     @property
     def success(self) -> float | None:
@@ -106,6 +96,7 @@ class Stage:
     run_seed: int
     recorder: Recorder
     history: History
+    infra: InfraShare
     progress: Progress
 
     async def play(self, episodes: Sequence[ScheduledEpisode], policy: Policy, *, announce: str | None) -> tuple[list[EpisodeResult], Tally]:
@@ -125,6 +116,7 @@ class Stage:
         def over(result: EpisodeResult) -> None:
             if result.episode.id not in self.history.outcomes:
                 self.recorder.outcome(result)
+                self.infra.count(result.episode.id, result.final.outcome)
             tally.add(result)
             if announce:
                 self.progress.advance(tally.episodes, tally.cells())
@@ -174,5 +166,6 @@ def stage_of(run: Run, dialect: Dialect, env: EnvClient, recorder: Recorder, his
         run_seed=run.seed,
         recorder=recorder,
         history=history,
+        infra=InfraShare(run.env.max_infra_share, history.outcomes),
         progress=progress,
     )

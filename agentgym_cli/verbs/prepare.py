@@ -11,7 +11,7 @@ from typing import Literal
 
 from agentgym_cli.env.dialect import Dialect, load_dialect
 from agentgym_cli.episode.types import Task
-from agentgym_cli.errors import RecipeError, StoreError
+from agentgym_cli.errors import RecipeError, StoreError, TrainerError
 from agentgym_cli.recipe.data import find_data
 from agentgym_cli.recipe.freeze import Difference, Frozen, check, dialect_path, freeze
 from agentgym_cli.recipe.frozen_file import read_frozen
@@ -52,6 +52,11 @@ class Prepared:
         if self.run.prompt.system is None:
             return self.dialect.system_prompt
         return read_text(find_data(self.run.prompt.system, beside=self.frozen.beside, where="prompt.system"), _LARGEST_PROMPT)
+
+    def resume_command(self, verb: str) -> str:
+        """What to type to go on with this run."""
+        store = "" if self.database == Path(self.run.store.database) else f" --store {self.database}"
+        return f"agentgym {verb} {self.folder} --resume{store}"
 
     @property
     def model_folder(self) -> Path:
@@ -108,7 +113,13 @@ def resolve_target(target: str, overrides: Sequence[str]) -> Frozen:
     """A recipe frozen now, or a frozen run read back and checked. Raises RecipeError."""
     if target.endswith(".json"):
         return _unchanged(read_frozen(find_data(target, where="frozen run")), overrides, target)
-    return freeze(resolve(target, overrides))
+    resolved = resolve(target, overrides)
+    if resolved.run.engine.kind != "local":
+        raise TrainerError(
+            f"engine {resolved.run.engine.kind}: this version runs the local engine only, and profile {resolved.run.profile} asks for another",
+            "name a profile of the local engine, e.g. profile=laptop",
+        )
+    return freeze(resolved)
 
 
 def _frozen(request: Request, verb: str) -> tuple[Frozen, Path | None]:
@@ -117,6 +128,8 @@ def _frozen(request: Request, verb: str) -> tuple[Frozen, Path | None]:
     if (folder / FROZEN_FILE).is_file():
         if not request.resume:
             raise RecipeError(f"{folder}: expected a recipe, got the folder of a run", f"agentgym {verb} {folder} --resume continues it")
+        if request.runs_dir is not None:
+            raise RecipeError("--runs-dir: expected nothing, since a resumed run stays in its folder", f"agentgym {verb} {folder} --resume")
         return _unchanged(read_frozen(folder / FROZEN_FILE), request.overrides, str(folder)), folder
     if request.resume:
         raise RecipeError(f"{request.target}: expected the folder of a run, with {FROZEN_FILE} in it", f"agentgym {verb} runs/NAME --resume")

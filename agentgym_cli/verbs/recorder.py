@@ -10,9 +10,10 @@ from pathlib import Path
 from agentgym_cli.env.contract import InfraCause
 from agentgym_cli.episode.runner import EpisodeResult
 from agentgym_cli.episode.types import AttemptResult, Outcome, ScheduledEpisode, StopReason, Trajectory, Turn
+from agentgym_cli.errors import StoreError
 from agentgym_cli.store.db import Patience
 from agentgym_cli.store.journal import Journal
-from agentgym_cli.store.loader import StoreBusy, load
+from agentgym_cli.store.loader import load
 from agentgym_cli.store.opening import HURRIED, PATIENT
 from agentgym_cli.store.records import (
     AttemptRecord,
@@ -46,6 +47,8 @@ class Recorder:
         self._journal = Journal(folder, segment)
         self._loaded = time.monotonic()
         self._warned = False
+        self.store_trouble: StoreError | None = None
+        """Why the last load failed; None when the store has everything up to it."""
 
     def write(self, record: Record) -> None:
         """Append one record. Raises StoreError when the journal cannot be written."""
@@ -104,6 +107,10 @@ class Recorder:
         """Record one check of one server."""
         self.write(ProbeRecord(run=self._run, segment=self._segment, url=url, name=name, result=result, detail=detail, seconds=seconds))
 
+    def sync(self) -> None:
+        """Put everything recorded so far on the disk."""
+        self._journal.sync()
+
     def checkpoint(self, step: int, path: str, digest: str) -> None:
         """Record a checkpoint that is completely written."""
         self.write(CheckpointRecord(run=self._run, segment=self._segment, step=step, path=path, digest=digest))
@@ -115,13 +122,15 @@ class Recorder:
             self.load(HURRIED)
 
     def load(self, patience: Patience = PATIENT) -> None:
-        """Load the journal into the store; a store that another process holds defers it with one warning."""
+        """Load the journal into the store. The journal is the record: a store that cannot be loaded now costs one warning, never the run."""
         try:
             load(self._folder, self._database, patience)
-        except StoreBusy as busy:
+            self.store_trouble = None
+        except StoreError as trouble:
             if not self._warned:
-                self._progress.warn(f"{busy.message}; the run goes on, its journal is complete and is loaded later")
+                self._progress.warn(f"{trouble.message}; the run goes on, its journal is complete and is loaded later")
             self._warned = True
+            self.store_trouble = trouble
         self._loaded = time.monotonic()
 
     def _scheduled(self, episode: ScheduledEpisode) -> ScheduledRecord:

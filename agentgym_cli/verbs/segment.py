@@ -1,21 +1,25 @@
-"""One segment of a run: opened in the journal, closed with how it ended, loaded into the store. Knows no phase."""
+"""One segment of a run: its folder held, opened in the journal, closed with how it ended, loaded into the store. Knows no phase."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import fcntl
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from agentgym_cli.errors import Interrupted, StoreError
-from agentgym_cli.recipe.fingerprint import fingerprint
+from agentgym_cli.errors import Interrupted, RecipeError, StoreError
+from agentgym_cli.recipe.fingerprint import fingerprint, fingerprint_differences
 from agentgym_cli.recipe.resolve import environment
 from agentgym_cli.store.journal import next_segment, read_journal
-from agentgym_cli.store.records import Record, RunRecord
+from agentgym_cli.store.records import RunRecord
 from agentgym_cli.verbs.history import EMPTY, History, read_history
 from agentgym_cli.verbs.prepare import Prepared, create_folder
 from agentgym_cli.verbs.progress import Progress
 from agentgym_cli.verbs.recorder import Recorder, utc_now
+
+HOLD_FILE = ".held"
+_NAMED_DIFFERENCES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,11 +29,8 @@ class Finished:
     prepared: Prepared
     degraded: str | None
     """Why the run counts as degraded; None when it does not."""
-
-
-def earlier_records(prepared: Prepared) -> list[Record]:
-    """Everything earlier segments recorded; nothing for a new run."""
-    return list(read_journal(prepared.folder)) if prepared.resumed else []
+    store_trouble: StoreError | None
+    """Why the store could not be loaded at the end; it was said once already. None when it was."""
 
 
 @contextmanager
@@ -38,45 +39,89 @@ def open_segment(
 ) -> Iterator[tuple[Recorder, History]]:
     """A recorder for the next segment, and what still counts of the earlier ones.
 
-    The segment's record says at the end whether it finished, was interrupted or failed. Whatever happens, the journal is closed and the store
-    loaded if it is free.
+    The segment's record says at the end whether it finished, was interrupted or failed, and the journal is closed whatever happens.
+
+    Raises:
+        StoreError: another process works on this run, or the journal cannot be written.
+        RecipeError: the run belongs to the other verb.
     """
     if not prepared.resumed:
         create_folder(prepared)
-    records = earlier_records(prepared)
-    history = EMPTY if resumed_from_step is None else read_history(records, resumed_from_step)
-    recorder = Recorder(
-        folder=prepared.folder,
-        run=prepared.name,
-        segment=next_segment(prepared.folder),
-        database=prepared.database,
-        keep_tokens=prepared.run.store.keep_tokens,
-        progress=progress,
-    )
-    started = utc_now()
-    try:
-        if not any(isinstance(record, RunRecord) for record in records):
-            recorder.write(_run_record(prepared, verb=verb, policy=policy, created=started))
-        recorder.begin_segment(resumed_from_step, started)
-        status = "failed"
+    with _hold(prepared):
+        records = list(read_journal(prepared.folder)) if prepared.resumed else []
+        known = next((record for record in records if isinstance(record, RunRecord)), None)
+        here = _run_record(prepared, verb=verb, policy=policy)
+        if known is not None:
+            _compare(known, here, prepared, progress)
+        recorder = Recorder(
+            folder=prepared.folder,
+            run=prepared.name,
+            segment=next_segment(prepared.folder),
+            database=prepared.database,
+            keep_tokens=prepared.run.store.keep_tokens,
+            progress=progress,
+        )
         try:
-            yield recorder, history
-            status = "finished"
-        except (asyncio.CancelledError, Interrupted):
-            status = "interrupted"
-            raise
-        except StoreError:
-            # The journal may be what failed: its end cannot be written either.
-            status = ""
-            raise
+            if known is None:
+                recorder.write(here)
+            with _recorded(recorder, resumed_from_step, progress):
+                yield recorder, EMPTY if resumed_from_step is None else read_history(records, resumed_from_step)
         finally:
-            if status:
-                recorder.end_segment(resumed_from_step, started, status)
+            recorder.close()
+
+
+@contextmanager
+def _recorded(recorder: Recorder, resumed_from_step: int | None, progress: Progress) -> Iterator[None]:
+    """Write the segment's beginning and end around the block. What ends the block is what is raised, also when the end cannot be written."""
+    started = utc_now()
+    recorder.begin_segment(resumed_from_step, started)
+    status = "failed"
+    try:
+        yield
+        status = "finished"
+    except (asyncio.CancelledError, Interrupted):
+        status = "interrupted"
+        raise
     finally:
-        recorder.close()
+        try:
+            recorder.end_segment(resumed_from_step, started, status)
+        except StoreError as trouble:
+            if status == "finished":
+                raise
+            progress.warn(f"the end of this segment could not be recorded: {trouble.message}")
 
 
-def _run_record(prepared: Prepared, *, verb: str, policy: str, created: str) -> RunRecord:
+@contextmanager
+def _hold(prepared: Prepared) -> Iterator[None]:
+    """Hold the run's folder, so that two processes never work on one run. Raises StoreError when it is held; a kill releases it."""
+    path = prepared.folder / HOLD_FILE
+    try:
+        held = path.open("w")
+    except OSError as err:
+        raise StoreError(f"{path}: cannot open it: {err.strerror or err}", "fix the folder's permissions") from err
+    with held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as err:
+            raise StoreError(f"{prepared.folder}: expected a run that nobody works on, got one that another process has open", "wait for it") from err
+        yield
+
+
+def _compare(known: RunRecord, here: RunRecord, prepared: Prepared, progress: Progress) -> None:
+    """Refuse a run of the other verb or of another policy; say what a resume does not have in common with the first start."""
+    if (known.verb, known.policy) != (here.verb, here.policy):
+        raise RecipeError(
+            f"{prepared.folder}: expected a run of agentgym {here.verb} with policy {here.policy}, "
+            f"got one of agentgym {known.verb} with policy {known.policy}",
+            prepared.resume_command(known.verb),
+        )
+    differences: Sequence[str] = fingerprint_differences(known.fingerprint, here.fingerprint)
+    if differences:
+        more = f" and {len(differences) - _NAMED_DIFFERENCES} more" if len(differences) > _NAMED_DIFFERENCES else ""
+        progress.warn(f"this machine is not as it was, equal bits are not promised: {'; '.join(differences[:_NAMED_DIFFERENCES])}{more}")
+
+
+def _run_record(prepared: Prepared, *, verb: str, policy: str) -> RunRecord:
     run = prepared.run
     return RunRecord(
         run=prepared.name,
@@ -89,7 +134,7 @@ def _run_record(prepared: Prepared, *, verb: str, policy: str, created: str) -> 
         env=run.env.dialect,
         policy=policy,
         seed=run.seed,
-        created=created,
+        created=utc_now(),
         frozen=prepared.frozen.to_json(),
         fingerprint=fingerprint(threads=run.engine.threads, variables=environment()),
     )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agentgym_cli.errors import RecipeError, TrainerError
+from agentgym_cli.errors import RecipeError
 from agentgym_cli.recipe.lock import require_engine
 from agentgym_cli.recipe.schema.learning import TrainSpec
-from agentgym_cli.verbs.degraded import InfraShare
+from agentgym_cli.verbs.capacity import check_memory
 from agentgym_cli.verbs.folders import Checkpoint, last_checkpoint
 from agentgym_cli.verbs.interrupts import run_interruptible
 from agentgym_cli.verbs.play import Stage, stage_of
@@ -29,7 +29,8 @@ def train_policy(request: Request, progress: Progress) -> Finished:
     """
     prepared = prepare(request, verb="train", progress=progress)
     spec = _trainable(prepared)
-    return run_interruptible(_train(prepared, spec, progress), f"agentgym train {prepared.folder} --resume")
+    check_memory(prepared, progress)
+    return run_interruptible(_train(prepared, spec, progress), prepared.resume_command("train"))
 
 
 def load_engine(prepared: Prepared) -> LocalEngine:
@@ -43,11 +44,6 @@ def _trainable(prepared: Prepared) -> TrainSpec:
     run = prepared.run
     if run.train is None or not prepared.train_tasks:
         raise RecipeError(f"{run.name}: expected sections train and tasks.train, got a recipe that only evaluates", "agentgym eval RECIPE")
-    if run.engine.kind != "local":
-        raise TrainerError(
-            f"engine {run.engine.kind}: this version trains with the local engine only, and profile {run.profile} asks for another",
-            "name a profile of the local engine, e.g. profile=laptop",
-        )
     require_engine("local")
     return run.train
 
@@ -56,17 +52,16 @@ async def _train(prepared: Prepared, spec: TrainSpec, progress: Progress) -> Fin
     run = prepared.run
     found = last_checkpoint(prepared.folder) if prepared.resumed else None
     resumed_from = None if not prepared.resumed else -1 if found is None else found.step
-    infra = InfraShare(run.env.max_infra_share)
     with open_segment(prepared, verb="train", policy="local", resumed_from_step=resumed_from, progress=progress) as (recorder, history):
         tasks = [*prepared.train_tasks, *(task for split in prepared.evaluation_tasks.values() for task in split)]
         oracle = run.warm_start is not None
         async with open_world(run.env, prepared.dialect, run.budgets, tasks, oracle=oracle, recorder=recorder, progress=progress) as world:
             stage = stage_of(run, prepared.dialect, world.client, recorder, history, progress)
-            await _phases(prepared, spec, stage, found, infra)
-    return Finished(prepared=prepared, degraded=infra.sentence())
+            await _phases(prepared, spec, stage, found)
+    return Finished(prepared=prepared, degraded=stage.infra.sentence(), store_trouble=recorder.store_trouble)
 
 
-async def _phases(prepared: Prepared, spec: TrainSpec, stage: Stage, found: Checkpoint | None, infra: InfraShare) -> None:
+async def _phases(prepared: Prepared, spec: TrainSpec, stage: Stage, found: Checkpoint | None) -> None:
     """What is left to do after checkpoint ``found``, in order."""
     from agentgym_cli.verbs.local import Keeper, evaluate, reinforce, warm_start
 
@@ -83,7 +78,7 @@ async def _phases(prepared: Prepared, spec: TrainSpec, stage: Stage, found: Chec
         stage.progress.note("resume", f"after step {found.step} of {spec.steps}, from {found.folder.name}")
     done = 0 if found is None else found.step
     if done == 0:
-        infra.add("eval_before", await evaluate(engine, splits, stage, phase="eval_before", step=0))
+        await evaluate(engine, splits, stage, phase="eval_before", step=0)
     if done < spec.steps:
-        infra.add("train", await reinforce(keeper, prepared.train_tasks, stage, after=done))
-    infra.add("eval_after", await evaluate(engine, splits, stage, phase="eval_after", step=spec.steps))
+        await reinforce(keeper, prepared.train_tasks, stage, after=done)
+    await evaluate(engine, splits, stage, phase="eval_after", step=spec.steps)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import resource
+import shutil
 import socket
 import subprocess
 import sys
@@ -137,7 +139,7 @@ def test_a_held_store_costs_one_warning_and_no_result(tmp_path):
     finally:
         holder.communicate("", timeout=30)
     assert ended.code == 0, ended.err
-    assert sum("results.duckdb" in line and "warning" in line for line in ended.err.splitlines()) <= 2
+    assert sum("warning:" in line for line in ended.err.splitlines() if "results.duckdb" in line) == 1
     assert str(holder.pid) in ended.err
     (tmp_path / "results.duckdb").unlink()
     assert run(tmp_path, "store", "rebuild").code == 0
@@ -165,3 +167,44 @@ def test_a_full_disk_stops_the_run_cleanly_and_a_resume_counts_nothing_twice(tmp
 def test_an_unknown_policy_and_an_unknown_run_are_refused(tmp_path):
     assert run(tmp_path, "eval", RECIPE, "profile=laptop", "--policy", "genius").code == 5
     assert run(tmp_path, "report", "nothing").code == 7
+
+
+def test_a_resume_with_the_other_verb_or_another_policy_is_refused(tmp_path):
+    assert run(tmp_path, *ORACLE).code == 0
+    folder = only_run(tmp_path)
+    before = sorted(path.name for path in (folder / "journal").iterdir())
+    other_verb = run(tmp_path, "train", str(folder), "--resume")
+    assert (other_verb.code, len(other_verb.message)) == (2, 2)
+    assert "agentgym eval" in other_verb.message[1]
+    other_policy = run(tmp_path, "eval", str(folder), "--resume", "--policy", "random")
+    assert other_policy.code == 2
+    assert sorted(path.name for path in (folder / "journal").iterdir()) == before
+
+
+def test_two_processes_never_work_on_one_run(tmp_path):
+    assert run(tmp_path, *ORACLE).code == 0
+    folder = only_run(tmp_path)
+    with (folder / ".held").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        ended = run(tmp_path, "eval", str(folder), "--resume")
+    assert ended.code == 7
+    assert "another process" in ended.err
+
+
+def test_promise_09_a_run_that_does_not_fit_the_memory_is_refused_before_anything_starts(tmp_path):
+    ended = run(tmp_path, "train", RECIPE, "profile=laptop", "engine.slots=100000000")
+    assert ended.code == 2
+    assert "memory" in ended.message[0]
+    assert not (tmp_path / "runs").exists()
+
+
+def test_promise_07_a_resume_after_a_file_changed_is_refused_and_the_file_named(tmp_path):
+    shipped = Path(__file__).parents[2] / "recipes"
+    shutil.copytree(shipped, tmp_path / "mine")
+    words = ("eval", "mine/textcraft_grpo.yaml", "profile=laptop", "--policy", "oracle", "--limit", "4")
+    assert run(tmp_path, *words).code == 0
+    config = tmp_path / "mine" / "models" / "textcraft_laptop" / "config.json"
+    config.write_text(config.read_text().replace("10000.0", "10001.0"))
+    ended = run(tmp_path, "eval", str(only_run(tmp_path)), "--resume")
+    assert ended.code == 2
+    assert "model: config.json" in ended.err

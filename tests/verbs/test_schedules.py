@@ -60,8 +60,16 @@ def test_a_tally_without_episodes_has_no_rates():
 
 
 def test_a_phase_above_the_infra_limit_makes_a_run_degraded_and_is_named():
-    share = InfraShare(0.25)
-    share.add("eval_before", make_tally(Outcome.SUCCESS, Outcome.SUCCESS, Outcome.SUCCESS, Outcome.INFRA_ERROR))
+    share = InfraShare(0.25, {})
+    for number, outcome in enumerate((Outcome.SUCCESS, Outcome.SUCCESS, Outcome.SUCCESS, Outcome.INFRA_ERROR)):
+        share.count(f"eval_before/a/0/t_{number}/0", outcome)
     assert share.sentence() is None
-    share.add("train", make_tally(Outcome.SUCCESS, Outcome.INFRA_ERROR))
+    share.count("train/a/1/t_1/0", Outcome.SUCCESS)
+    share.count("train/a/1/t_2/0", Outcome.INFRA_ERROR)
     assert share.sentence() == "infra share: expected at most 25% of scheduled episodes, got train 50.0% (1 of 2)"
+
+
+def test_a_resumed_run_is_judged_with_what_earlier_segments_left():
+    share = InfraShare(0.25, {"train/a/1/t_1/0": "infra_error", "train/a/1/t_2/0": "success"})
+    share.count("train/a/2/t_1/0", Outcome.SUCCESS)
+    assert share.sentence() == "infra share: expected at most 25% of scheduled episodes, got train 33.3% (1 of 3)"
