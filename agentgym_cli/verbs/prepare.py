@@ -40,6 +40,8 @@ class Prepared:
     folder: Path
     database: Path
     resumed: bool
+    drift: str | None
+    """How the interpreter differs from the stack's lock, where the recipe takes that as a warning; None when it does not."""
     dialect: Dialect
     train_tasks: tuple[Task, ...]
     evaluation_tasks: Mapping[str, tuple[Task, ...]]
@@ -92,6 +94,7 @@ def prepare(request: Request, *, verb: Literal["train", "eval"], progress: Progr
         folder=home,
         database=request.database or Path(run.store.database),
         resumed=folder is not None,
+        drift=drift,
         dialect=dialect,
         train_tasks=tasks_of(lists.train, env=dialect.name, split=_train_split(lists.train)),
         evaluation_tasks={name: tasks_of(rows, env=dialect.name, split=name) for name, rows in lists.evaluation.items()},

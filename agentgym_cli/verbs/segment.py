@@ -65,6 +65,8 @@ def open_segment(
             if known is None:
                 recorder.write(here)
             with _recorded(recorder, resumed_from_step, progress):
+                lock, drift = f"lockfiles/{prepared.run.engine.stack}.txt", prepared.drift
+                recorder.probed(lock, "lock", "known deviation" if drift else "pass", drift or "as locked", 0.0)
                 yield recorder, EMPTY if resumed_from_step is None else read_history(records, resumed_from_step)
         finally:
             recorder.close()
