@@ -25,6 +25,8 @@ class AgentgymError(Exception):
     """A failure with a message of the form ``where: expected, got`` and a hint on what to do. Pickles (Ray needs it)."""
 
     exit_code: ExitCode = ExitCode.UNEXPECTED
+    general_hint: str = "docs/exit-codes.md says what each exit code means"
+    """What is said where a failure has no hint of its own."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message, hint)
@@ -39,36 +41,42 @@ class RecipeError(AgentgymError):
     """The recipe, an override, a contract file or a data file says something that cannot be meant."""
 
     exit_code = ExitCode.RECIPE
+    general_hint = "agentgym train RECIPE --show prints what a recipe means; docs/recipes.md has every key"
 
 
 class LockError(AgentgymError):
     """The running interpreter is not what the lock says, or an extra is not installed."""
 
     exit_code = ExitCode.LOCK
+    general_hint = "docs/train.md says how a stack is installed"
 
 
 class EnvError(AgentgymError):
     """An environment server could not be started, reached or trusted."""
 
     exit_code = ExitCode.ENV
+    general_hint = "agentgym probe RECIPE shows every check"
 
 
 class PolicyError(AgentgymError):
     """The policy could not be loaded, reached or understood."""
 
     exit_code = ExitCode.POLICY
+    general_hint = "agentgym eval --help lists the policies"
 
 
 class TrainerError(AgentgymError):
     """The optimizer's side of a run failed: bad numbers, a bad checkpoint, an impossible batch."""
 
     exit_code = ExitCode.TRAINER
+    general_hint = "agentgym report RUN shows how far it came; agentgym train RUN --resume goes on"
 
 
 class StoreError(AgentgymError):
     """A journal or a store could not be written, read or believed."""
 
     exit_code = ExitCode.STORE
+    general_hint = "agentgym store rebuild makes the store again from journals"
 
 
 class GateFailed(AgentgymError):

@@ -24,7 +24,7 @@ def _run(argv: list[str]) -> int:
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else int(ExitCode.UNEXPECTED)
     except AgentgymError as failure:
-        _explain(failure.message, failure.hint)
+        _explain(failure.message, failure.hint or failure.general_hint)
         return int(failure.exit_code)
     except BrokenPipeError:
         sys.stderr.close()

@@ -32,7 +32,8 @@ def base_url(text: str) -> str:
         RecipeError: not the address of a server: no http(s), or with credentials or a query.
     """
     try:
-        valid = _BASE_URL.fullmatch(text) is not None and httpx.URL(text).host != ""
+        url = httpx.URL(text)
+        valid = _BASE_URL.fullmatch(text) is not None and url.host != "" and (url.port is None or 0 < url.port < 65536)
     except httpx.InvalidURL:
         valid = False
     if not valid:

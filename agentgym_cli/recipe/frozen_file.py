@@ -60,7 +60,10 @@ def parse_frozen(text: str, *, where: str) -> Frozen:
     except ValidationError as err:
         first = err.errors(include_url=False, include_context=False)[0]
         key = ".".join(map(str, first["loc"]))
-        raise RecipeError(f"{where}: {key}: expected another value ({first['msg']}), got {shown(first['input'])}") from err
+        raise RecipeError(
+            f"{where}: {key}: expected another value ({first['msg']}), got {shown(first['input'])}",
+            hint="the run was frozen by another version, or edited; freeze its recipe again",
+        ) from err
     frozen = Frozen(run=document.config, parts=document.parts, recipe=document.recipe, folders=document.folders, warnings=document.warnings)
     _refuse_edited(document, frozen, where)
     return frozen

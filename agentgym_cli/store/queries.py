@@ -154,6 +154,10 @@ def _by_phase(rows: list[P]) -> list[P]:
     return sorted(rows, key=lambda row: (_PHASES.index(row.phase) if row.phase in _PHASES else len(_PHASES), row.phase))
 
 
+_SHOWN = 100
+"""Most characters of a name that a message repeats."""
+
+
 def list_runs(connection: Connection) -> list[RunRow]:
     """All runs of the store, oldest first."""
     return _fetch(connection, RunRow, _RUNS)
@@ -165,6 +169,8 @@ def find_run(connection: Connection, text: str) -> RunRow:
     Raises:
         StoreError: none or several are meant; the candidates are named.
     """
+    if not Path(text).name:
+        raise StoreError(f"run {text!r}: expected a run's name, a unique beginning of one, or its folder", hint="agentgym report NAME")
     runs = list_runs(connection)
     for wanted in (text, Path(text).name):
         exact = [row for row in runs if row.run == wanted]
@@ -175,9 +181,9 @@ def find_run(connection: Connection, text: str) -> RunRow:
         return close[0]
     known = ", ".join(row.run for row in (close or runs)[-8:])
     if close:
-        raise StoreError(f"run {text!r}: expected one, got {len(close)}: {known}", hint="name one of them")
+        raise StoreError(f"run {text[:_SHOWN]!r}: expected one, got {len(close)}: {known}", hint="name one of them")
     raise StoreError(
-        f"run {text!r}: there is none in this store; it has {known or 'no runs'}", hint="agentgym store rebuild loads what journals have"
+        f"run {text[:_SHOWN]!r}: there is none in this store; it has {known or 'no runs'}", hint="agentgym store rebuild loads what journals have"
     )
 
 

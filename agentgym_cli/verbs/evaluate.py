@@ -8,6 +8,7 @@ from pathlib import Path
 
 from agentgym_cli.episode.policies.build import BASELINES, build_baseline
 from agentgym_cli.episode.policies.protocol import Policy
+from agentgym_cli.episode.policies.scripted import read_script
 from agentgym_cli.errors import PolicyError, RecipeError, StoreError
 from agentgym_cli.recipe.lock import require_engine
 from agentgym_cli.verbs.folders import WEIGHTS_FILE, Checkpoint, find_checkpoint
@@ -40,6 +41,8 @@ def evaluate_policy(request: Request, progress: Progress) -> Finished:
 
 
 def _checkpoint(choice: PolicyChoice) -> Checkpoint | None:
+    if choice.kind == "scripted" and choice.script is not None:
+        read_script(choice.script)
     if choice.kind in BASELINES:
         return None
     if choice.kind != "checkpoint":

@@ -17,7 +17,8 @@ from agentgym_cli.store.rebuild import rebuild
 def report_on(run: str, database: Path) -> Report:
     """Build the report of one run. Raises StoreError when there is no such store or run."""
     if not database.is_file():
-        raise StoreError(f"{database}: expected a store, got no such file", "name it with --store FILE, or make it: agentgym store rebuild")
+        got = "a folder" if database.is_dir() else "no such file"
+        raise StoreError(f"{database}: expected a store, got {got}", "name it with --store FILE, or make it: agentgym store rebuild")
     return build_report(database, run)
 
 

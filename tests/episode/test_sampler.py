@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,11 +13,13 @@ from transformers import Qwen2ForCausalLM
 from agentgym_cli.episode.policies.protocol import SlotReply, SlotRequest
 from agentgym_cli.episode.policies.sampler import TorchDecoder
 from agentgym_cli.errors import PolicyError
+from agentgym_cli.learn.model import build_model
 from tests.learn.models import VOCABULARY, tiny_model
 
 pytestmark = pytest.mark.torch
 
 STOP = 12
+RECIPES = Path(__file__).parents[2] / "recipes"
 
 
 def make_decoder(model: Qwen2ForCausalLM, *, slots: int = 4, context: int = 48) -> TorchDecoder:
@@ -72,6 +75,15 @@ def test_promise_07_a_row_has_the_same_bits_whatever_the_other_rows_do(others):
     model = tiny_model(3)
     alone = two_turns(make_decoder(model), [[], []])
     assert two_turns(make_decoder(model), others) == alone
+
+
+def test_promise_07_rows_are_independent_in_the_shapes_of_the_laptop_recipe():
+    model = build_model(RECIPES / "models/textcraft_laptop", seed=1, vocabulary=100, context=176)
+    decoder = TorchDecoder(model, slots=96, context=176, stop_ids=frozenset())
+    own = [ask(70, prompt(61), seed=5, most=9), ask(70, prompt(7, 3), fresh=False, seed=5, most=9)]
+    alone = [decoder.decode([request])[0] for request in own]
+    others = [[ask(slot, prompt(30 + slot, slot), fresh=turn == 0, seed=slot, most=5) for slot in range(0, 69, 2)] for turn in range(2)]
+    assert [decoder.decode([*beside, request])[-1] for beside, request in zip(others, own, strict=True)] == alone
 
 
 def test_promise_07_a_slot_used_before_and_blocks_beside_it_change_no_bits():
