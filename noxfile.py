@@ -103,4 +103,4 @@ def slow(session: nox.Session) -> None:
 @nox.session(tags=["ci"])
 def e2e(session: nox.Session) -> None:
     """Real servers, whole commands, and the wheel in an empty folder."""
-    pytest(session, 1200, "local", "-m", f"e2e and {ELSEWHERE}")
+    pytest(session, 1800, "local", "-m", f"e2e and {ELSEWHERE}")
