@@ -28,6 +28,7 @@ from agentgym_cli.learn.local import GrpoTrainer, StepMetrics
 from agentgym_cli.learn.model import build_model
 from agentgym_cli.learn.schedules import horizon_at, tasks_at
 from agentgym_cli.learn.supervised import SupervisedTrainer
+from agentgym_cli.recipe.resolve import resolve
 from agentgym_cli.recipe.schema.learning import GrpoSpec, StagesHorizon, TrainSpec
 from agentgym_envs.textcraft.book import shipped_book
 from agentgym_envs.textcraft.world import TextCraft
@@ -177,11 +178,14 @@ def train_spec(args: argparse.Namespace) -> TrainSpec:
         clip=args.clip,
         kl_coefficient=args.kl,
         entropy_coefficient=args.entropy,
+        average=args.average,
     )
     return TrainSpec(
         steps=args.steps,
         tasks_per_step=args.tasks,
         learning_rate=args.lr,
+        warmup_steps=args.warmup,
+        parameters=args.parameters,
         algorithm=algorithm,
         updates_per_step=args.updates,
         max_gradient_norm=args.max_norm,
@@ -269,23 +273,30 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--model", type=Path, default=RECIPES / "models/textcraft_laptop", help="folder with config.json and tokenizer.json")
-    parser.add_argument("--sft-steps", type=int, default=130)
-    parser.add_argument("--sft-lr", type=float, default=1e-3)
-    parser.add_argument("--demonstrations", type=int, default=960)
-    parser.add_argument("--per-step", type=int, default=24)
-    parser.add_argument("--steps", type=int, default=100)
-    parser.add_argument("--lr", type=float, default=3e-4)
-    parser.add_argument("--tasks", type=int, default=16)
-    parser.add_argument("--group", type=int, default=8)
-    parser.add_argument("--updates", type=int, default=1)
-    parser.add_argument("--clip", type=float, default=0.2)
-    parser.add_argument("--kl", type=float, default=0.0)
-    parser.add_argument("--entropy", type=float, default=0.0)
-    parser.add_argument("--max-norm", type=float, default=1.0)
+    recipe = resolve("recipes/textcraft_grpo.yaml", ["profile=laptop"]).run
+    warm, train, horizon = recipe.warm_start, recipe.train, recipe.horizon
+    assert warm is not None and train is not None and isinstance(horizon, StagesHorizon)
+    algorithm = train.algorithm
+    parser.add_argument("--sft-steps", type=int, default=warm.steps)
+    parser.add_argument("--sft-lr", type=float, default=warm.learning_rate)
+    parser.add_argument("--demonstrations", type=int, default=warm.demonstrations)
+    parser.add_argument("--per-step", type=int, default=warm.demonstrations_per_step)
+    parser.add_argument("--steps", type=int, default=train.steps)
+    parser.add_argument("--lr", type=float, default=train.learning_rate)
+    parser.add_argument("--warmup", type=int, default=train.warmup_steps)
+    parser.add_argument("--parameters", choices=["all", "gains"], default=train.parameters)
+    parser.add_argument("--average", choices=["episode", "token"], default=algorithm.average)
+    parser.add_argument("--tasks", type=int, default=train.tasks_per_step)
+    parser.add_argument("--group", type=int, default=algorithm.group_size)
+    parser.add_argument("--updates", type=int, default=train.updates_per_step)
+    parser.add_argument("--clip", type=float, default=algorithm.clip)
+    parser.add_argument("--kl", type=float, default=algorithm.kl_coefficient)
+    parser.add_argument("--entropy", type=float, default=algorithm.entropy_coefficient)
+    parser.add_argument("--max-norm", type=float, default=train.max_gradient_norm)
     parser.add_argument("--no-std", action="store_true")
-    parser.add_argument("--temperature", type=float, default=1.0)
-    parser.add_argument("--stages", type=int, nargs="+", default=[8, 10, 12])
-    parser.add_argument("--stage-steps", type=int, nargs="+", default=[30])
+    parser.add_argument("--temperature", type=float, default=recipe.policy.temperature)
+    parser.add_argument("--stages", type=int, nargs="+", default=list(horizon.turns))
+    parser.add_argument("--stage-steps", type=int, nargs="+", default=list(horizon.steps))
     parser.add_argument("--samples", type=int, default=1, help="episodes per task in evaluations")
     parser.add_argument("--slots", type=int, default=64)
     parser.add_argument("--context", type=int, default=256)
