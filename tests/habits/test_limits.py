@@ -105,8 +105,7 @@ def test_a_module_says_what_it_owns_in_five_lines(tmp_path: Path) -> None:
     assert house_with(tmp_path / "c", "docs/x.py", '"""' + "a\n" * 6 + '"""\n') == ["docs/x.py:1: a module docstring of 6 lines, more than 5"]
 
 
-def test_an_algorithm_has_15_lines_for_its_formula(tmp_path: Path) -> None:
-    assert house_with(tmp_path / "a", "agentgym_cli/learn/x.py", '"""' + "a\n" * 15 + '"""\n') == []
-    assert house_with(tmp_path / "b", "agentgym_cli/learn/x.py", '"""' + "a\n" * 16 + '"""\n') == [
-        "agentgym_cli/learn/x.py:1: a module docstring of 16 lines, more than 15"
-    ]
+@pytest.mark.parametrize("name", ["agentgym_cli/learn/x.py", "benchmarks/x.py"])
+def test_a_formula_or_a_measurement_has_15_lines(tmp_path: Path, name: str) -> None:
+    assert house_with(tmp_path / "a", name, '"""' + "a\n" * 15 + '"""\n') == []
+    assert house_with(tmp_path / "b", name, '"""' + "a\n" * 16 + '"""\n') == [f"{name}:1: a module docstring of 16 lines, more than 15"]
