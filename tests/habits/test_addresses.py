@@ -67,7 +67,7 @@ def test_a_build_file_has_no_address_at_all(name: str) -> None:
         ("pip install --index-url x", "a package index"),
         ("curl http://mirror.corp.net/x", "host mirror.corp.net"),
         ("from files.pythonhosted.org", "a package index"),
-        ("cd /work/main", "a path of one machine"),
+        ("cd /opt/project", "a path of one machine"),
         ("open('/home/me/x')", "a path of one machine"),
     ],
 )
