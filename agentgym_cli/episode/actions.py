@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agentgym_cli.env.contract import ActionRule
+from agentgym_cli.errors import PolicyError
 
 MAX_TEXT_CHARS = 65_536
 """A longer text holds no action: patterns never run on unbounded foreign text."""
 MAX_MATCHED_OBSERVATION_CHARS = 4_096
 """How much of an observation's start the patterns of invalid actions see."""
 
-ActionFormat = Literal["react", "plain"]
+ActionFormat = Literal["react", "function_call", "code_block", "plain"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +57,14 @@ def _single(action: str, rule: ActionRule) -> ParsedAction:
 
 
 def action_text(action: str, action_format: ActionFormat) -> str:
-    """Say a known action the way a policy of this format would, so that ``read_action`` gives it back."""
-    return f"Action: {action}" if action_format == "react" else action
+    """Say a known action the way a policy of this format would, so that ``read_action`` gives it back.
+
+    Raises:
+        PolicyError: as a function call, whose functions and arguments only the environment knows.
+    """
+    if action_format == "function_call":
+        raise PolicyError("prompt.action_format: expected react, code_block or plain for a policy that says known actions, got function_call")
+    return {"react": f"Action: {action}", "code_block": f"```{action}```", "plain": action}[action_format]
 
 
 def world_refused(observation: str, patterns: Sequence[str]) -> bool:

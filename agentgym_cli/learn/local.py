@@ -15,6 +15,7 @@ from agentgym_cli.learn.batch import Batch, Example, pieces
 from agentgym_cli.learn.grpo import GroupExamples, Member, by_episode, group_examples
 from agentgym_cli.learn.losses import policy_loss, reference_kl
 from agentgym_cli.learn.update import action_scores, make_optimizer, update
+from agentgym_cli.recipe.schema.algorithms import GrpoSpec
 from agentgym_cli.recipe.schema.learning import TrainSpec
 
 
@@ -69,17 +70,18 @@ class GrpoTrainer:
     def __init__(self, model: Qwen2ForCausalLM, spec: TrainSpec, *, temperature: float, seed: int) -> None:
         self.model = model
         self.optimizer = make_optimizer(model, weight_decay=spec.weight_decay, parameters=spec.parameters)
-        self._spec = spec
+        assert isinstance(spec.algorithm, GrpoSpec), "another algorithm is refused when the recipe is read"
+        self._spec, self._algorithm = spec, spec.algorithm
         self._temperature = temperature
         self._seed = seed
-        self.reference = copy.deepcopy(model).requires_grad_(False) if spec.algorithm.kl_coefficient > 0 else None
+        self.reference = copy.deepcopy(model).requires_grad_(False) if self._algorithm.kl_coefficient > 0 else None
 
     def grpo_step(self, groups: Sequence[Sequence[Member]], *, step: int) -> StepMetrics:
         """Optimizer step ``step`` (first is 1): up to ``updates_per_step`` updates, each on its share of the trajectories.
 
         Raises TrainerError when a return, a loss or a gradient is not finite.
         """
-        found = group_examples(groups, normalize_std=self._spec.algorithm.normalize_std, step=step)
+        found = group_examples(groups, normalize_std=self._algorithm.normalize_std, step=step)
         sums = _Sums()
         for number, examples in enumerate(self._minibatches(found.examples, step)):
             self._update(examples, sums, step=step, number=number)
@@ -95,13 +97,13 @@ class GrpoTrainer:
         return [part for part in split if any(self._carries_gradient(example) for example in part)]
 
     def _carries_gradient(self, example: Example) -> bool:
-        algorithm = self._spec.algorithm
+        algorithm = self._algorithm
         return example.advantage != 0.0 or algorithm.kl_coefficient > 0 or algorithm.entropy_coefficient > 0
 
     def _update(self, examples: Sequence[Example], sums: _Sums, *, step: int, number: int) -> None:
         # Rows without an advantage change no gradient, so they are counted in the denominator and not computed.
         tokens = sum(sum(example.trajectory.action_mask[1:]) for example in examples)
-        weighed = by_episode(examples) if self._spec.algorithm.average == "episode" else examples
+        weighed = by_episode(examples) if self._algorithm.average == "episode" else examples
         batches = pieces([example for example in weighed if self._carries_gradient(example)])
         made = update(
             self.model,
@@ -116,7 +118,7 @@ class GrpoTrainer:
         sums.norms.append(made.gradient_norm)
 
     def _loss(self, batch: Batch, sums: _Sums, *, first: bool) -> Tensor:
-        algorithm = self._spec.algorithm
+        algorithm = self._algorithm
         scores = action_scores(self.model, batch, temperature=self._temperature)
         loss = policy_loss(scores.logp, batch.old_logp, batch.advantage, batch.action_mask, algorithm.clip)
         total = loss.surrogate - algorithm.entropy_coefficient * scores.entropy.sum()

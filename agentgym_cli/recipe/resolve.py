@@ -97,9 +97,9 @@ def _run(data: dict[str, YamlValue], layers: Sequence[Layer], choice: Choice) ->
 
 
 def _gpu_need(data: dict[str, YamlValue]) -> GpuNeed:
-    engine = data.get("engine")
-    engine = engine if isinstance(engine, dict) else {}
-    gpus, memory, kind = engine.get("gpus"), engine.get("gpu_memory_gib"), engine.get("kind")
+    engine, cluster = (data.get(name) for name in ("engine", "cluster"))
+    kind = engine.get("kind") if isinstance(engine, dict) else None
+    gpus, memory = (cluster.get(name) if isinstance(cluster, dict) else None for name in ("gpus_per_node", "gpu_memory_gib"))
     return GpuNeed(
         kind=kind if kind in ("local", "verl") else "local",
         gpus=gpus if isinstance(gpus, int) else 0,

@@ -132,6 +132,7 @@ def select_tasks(spec: TasksSpec, *, beside: Sequence[Path]) -> TaskLists:
     Raises:
         RecipeError: the manifest is missing or broken, a split is empty, or training and evaluation share a task, by number or by content.
     """
+    assert spec.manifest is not None
     path = find_data(spec.manifest, beside=beside, where="tasks.manifest")
     rows = read_manifest(path)
     train = select(rows, spec.train, where=f"tasks.train ({path})") if spec.train is not None else ()

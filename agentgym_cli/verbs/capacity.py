@@ -12,6 +12,7 @@ from agentgym_cli.capacity.memory import MemoryBudget, read_shape, sharded_memor
 from agentgym_cli.errors import RecipeError
 from agentgym_cli.recipe.data import try_find
 from agentgym_cli.recipe.resolve import resolve
+from agentgym_cli.recipe.schema.computing import ClusterSpec
 from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.verbs.prepare import Prepared
 from agentgym_cli.verbs.progress import Progress
@@ -70,10 +71,11 @@ def _answer(run: Run, recipe: str, folders: Sequence[Path]) -> CapacityAnswer:
         budget = shared_memory_budget(shape, context=context, sequences=run.engine.slots, reference=reference)
         available: int | None = _physical_memory()
     else:
-        device, devices = "GPU", max(1, run.engine.gpus)
+        cluster = run.cluster or ClusterSpec(gpus_per_node=1)
+        device, devices = "GPU", cluster.gpus
         sequences = run.train.tasks_per_step * run.train.algorithm.group_size if run.train else run.engine.slots
         budget = sharded_memory_budget(shape, context=context, sequences=sequences, reference=reference, devices=devices)
-        available = run.engine.gpu_memory_gib * _GIB or None
+        available = cluster.gpu_memory_gib * _GIB or None
     return CapacityAnswer(
         recipe=recipe,
         profile=run.profile,

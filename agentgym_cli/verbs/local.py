@@ -58,7 +58,7 @@ class LocalEngine:
 
     def policy(self, temperature: float | Literal["greedy"] | None) -> WavePolicy:
         """The policy at a sampling temperature; None is the recipe's."""
-        degrees = GREEDY if temperature == "greedy" else temperature or self.run.policy.temperature
+        degrees = GREEDY if temperature == "greedy" else temperature or self.run.policy.sampling.temperature
         return WavePolicy(
             self.decoder, tokens=self.tokens, system_prompt=self.system_prompt, budgets=self.run.budgets, temperature=degrees, name="local"
         )
@@ -141,7 +141,7 @@ class Keeper:
 
     def _new_trainer(self) -> GrpoTrainer:
         run = self.engine.run
-        return GrpoTrainer(self.engine.model, self.spec, temperature=run.policy.temperature, seed=run.seed)
+        return GrpoTrainer(self.engine.model, self.spec, temperature=run.policy.sampling.temperature, seed=run.seed)
 
 
 async def reinforce(keeper: Keeper, tasks: Sequence[Task], stage: Stage, *, after: int) -> None:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 from agentgym_cli.env.contract import InfraCause
 from agentgym_cli.episode.runner import EpisodeResult
@@ -29,6 +30,9 @@ from agentgym_cli.store.records import (
 )
 from agentgym_cli.verbs.progress import Progress
 
+KeepTokens = Literal["all", "failures", "none"]
+"""Attempts of which tokens are kept."""
+
 LOAD_SECONDS = 15.0
 """Least time between two loads of a running run into the store."""
 
@@ -41,7 +45,7 @@ def utc_now() -> str:
 class Recorder:
     """The only writer of one segment of one run."""
 
-    def __init__(self, *, folder: Path, run: str, segment: int, database: Path, keep_tokens: bool, progress: Progress) -> None:
+    def __init__(self, *, folder: Path, run: str, segment: int, database: Path, keep_tokens: KeepTokens, progress: Progress) -> None:
         self._folder, self._run, self._segment = folder, run, segment
         self._database, self._keep_tokens, self._progress = database, keep_tokens, progress
         self._journal = Journal(folder, segment)
@@ -151,6 +155,9 @@ class Recorder:
             horizon=episode.horizon,
         )
 
+    def _keeps(self, result: AttemptResult) -> bool:
+        return self._keep_tokens == "all" or (self._keep_tokens == "failures" and result.outcome is not Outcome.SUCCESS)
+
     def _attempt(self, result: AttemptResult) -> AttemptRecord:
         trajectory = result.trajectory
         return AttemptRecord(
@@ -179,7 +186,7 @@ class Recorder:
             final_observation=result.final_observation,
             ended=utc_now(),
             turns=_turns(result),
-            tokens=_tokens(trajectory) if trajectory and self._keep_tokens else None,
+            tokens=_tokens(trajectory) if trajectory and self._keeps(result) else None,
         )
 
 

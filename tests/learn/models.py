@@ -8,7 +8,8 @@ import torch
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
 from agentgym_cli.episode.types import Trajectory
-from agentgym_cli.recipe.schema.learning import GrpoSpec, TrainSpec
+from agentgym_cli.recipe.schema.algorithms import GrpoSpec
+from agentgym_cli.recipe.schema.learning import TrainSpec
 
 VOCABULARY = 13
 

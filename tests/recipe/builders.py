@@ -27,7 +27,7 @@ train:
   steps: 20
   tasks_per_step: 2
   learning_rate: 1e-3
-  algorithm: {group_size: 2}
+  algorithm: {kind: grpo, group_size: 2}
 evaluation: {horizon: 4}
 engine: {kind: local, stack: cpu}
 """

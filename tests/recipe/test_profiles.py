@@ -89,11 +89,11 @@ def test_the_only_profile_is_taken_unless_it_is_gpu() -> None:
 
 
 def test_the_needs_of_profile_gpu_are_read_with_overrides_on_top(tmp_path: Path) -> None:
-    text = RECIPE + "profiles:\n  laptop: {}\n  gpu: {engine: {kind: verl, gpus: 8, gpu_memory_gib: 80}}\n"
+    text = RECIPE + "profiles:\n  laptop: {}\n  gpu: {engine: {kind: verl}, cluster: {gpus_per_node: 8, gpu_memory_gib: 80}}\n"
     recipe = write_recipe(tmp_path, text)
     assert resolve(recipe, survey=has(H100), installed=everything).run.profile == "laptop"
-    run = resolve(recipe, ["engine.gpus=1"], survey=has(H100), installed=everything).run
-    assert (run.profile, run.profile_reason, run.engine.gpus) == ("gpu", "this machine has 1 GPU of 80 GiB", 1)
+    run = resolve(recipe, ["cluster.gpus_per_node=1"], survey=has(H100), installed=everything).run
+    assert (run.profile, run.profile_reason, run.cluster.gpus_per_node) == ("gpu", "this machine has 1 GPU of 80 GiB", 1)
 
 
 ANSWER = "GPU-aaaa, 81559\nGPU-bbbb, 24576\nGPU-cccc, [N/A]\n"

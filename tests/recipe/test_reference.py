@@ -64,7 +64,7 @@ def test_what_a_field_expects_is_said_in_words(annotation: object, words: str) -
 def test_keys_are_looked_up_by_kind() -> None:
     data = {"horizon": {"kind": "fixed"}, "tasks": {"evaluation": [{}]}}
     assert keys_at(("horizon",), data) == ("kind", "turns")
-    assert keys_at(("tasks", "evaluation", 0), data) == ("name", "ids")
+    assert keys_at(("tasks", "evaluation", 0), data) == ("name", "file", "ids", "exclude", "categories")
     assert keys_at(("seed",), data) == ()
     assert {"extends", "profiles", "seed"} <= set(keys_at((), data))
     assert "profile_reason" not in keys_at((), data)

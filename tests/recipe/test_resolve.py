@@ -130,15 +130,15 @@ def test_promise_08_every_mistake_of_a_recipe_is_shown_at_once_with_its_line(tmp
         ("seed: 1\n", "", 1, "seed: expected an integer >= 0, got nothing"),
         ("name: toy", "name: a/b", 1, "name: expected text that matches ^[A-Za-z0-9][A-Za-z0-9_.-]*$ and of at most 80 characters, got 'a/b'"),
         ("  world: textcraft", "  world: textcraft\n  urls: http://a", 6, "env.urls: expected null or a list, each text, got 'http://a'"),
-        ("  train: {name: train}", "  train: [train]", 8, "tasks.train: expected null or a mapping of name, ids, got ['train']"),
+        ("  train: {name: train}", "  train: [train]", 8, "tasks.train: expected null or a mapping of name, file, ids, exclude, categories, got ['train']"),
         (
             "[{name: test}]",
             "[{name: test, id: 3}]",
             9,
-            "tasks.evaluation[0].id: expected one of name, ids, got the unknown key 'id'; did you mean ids?",
+            "tasks.evaluation[0].id: expected one of name, file, ids, exclude, categories, got the unknown key 'id'; did you mean ids?",
         ),
         ("[{name: test}]", "[{name: test},\n   {ids: '3'}]", 10, "tasks.evaluation[1].name: expected text"),
-        ("[{name: test}]", "[]", 9, "tasks.evaluation: expected a list of at least 1, each a mapping of name, ids, got []"),
+        ("[{name: test}]", "[]", 9, "tasks.evaluation: expected a list of at least 1, each a mapping of name, file, ids, exclude, categories, got []"),
         ("[{name: test}]", "[{name: test, ids: 3}]", 9, "tasks.evaluation[0].ids: expected null or text that matches"),
         ("turns: [2, 4]", "turns: [2, x]", 15, "horizon.turns[1]: expected an integer >= 1, got 'x'"),
         (
@@ -191,7 +191,7 @@ def test_promise_08_nothing_unknown_in_a_recipe_is_ignored(tmp_path: Path, old: 
         ("name=*x", "expected plain values, got the alias *x"),
         ("name=!!str x", "expected plain values, got the tag"),
         ("description=run #3", "expected one value, got '#3' after it"),
-        ("tasks.evaluation=[{name: a, id: 3}]", "override 'tasks.evaluation=[{name: a, id: 3}]': tasks.evaluation[0].id: expected one of name, ids"),
+        ("tasks.evaluation=[{name: a, id: 3}]", "override 'tasks.evaluation=[{name: a, id: 3}]': tasks.evaluation[0].id: expected one of name, file, ids"),
         ("horizon.kind=fixed", "override 'horizon.kind=fixed': horizon.turns: expected an integer >= 1, got nothing"),
     ],
 )
@@ -207,10 +207,10 @@ def test_an_override_said_twice_or_in_parts_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_mistake_in_a_profile_that_was_not_chosen_is_shown(tmp_path: Path) -> None:
-    path = write_recipe(tmp_path, RECIPE + "profiles:\n  laptop: {}\n  gpu:\n    train:\n      stepz: 3\n    engine: {gpus: -1}\n")
+    path = write_recipe(tmp_path, RECIPE + "profiles:\n  laptop: {}\n  gpu:\n    train:\n      stepz: 3\n    cluster: {gpus_per_node: -1}\n")
     said = complaint(path)
     assert f"{path}:27: profiles.gpu.train.stepz: expected one of steps" in said
-    assert f"{path}:28: profiles.gpu.engine.gpus: expected an integer >= 0, got -1" in said
+    assert f"{path}:28: profiles.gpu.cluster.gpus_per_node: expected an integer >= 0, got -1" in said
 
 
 def test_a_mistake_that_a_profile_or_another_recipe_covers_is_shown(tmp_path: Path) -> None:

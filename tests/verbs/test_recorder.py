@@ -10,11 +10,11 @@ from agentgym_cli.episode.types import Outcome, Trajectory
 from agentgym_cli.store.journal import read_journal
 from agentgym_cli.store.records import AttemptRecord, OutcomeRecord, ScheduledRecord
 from agentgym_cli.verbs.progress import Silent
-from agentgym_cli.verbs.recorder import Recorder, restore
+from agentgym_cli.verbs.recorder import KeepTokens, Recorder, restore
 from tests.verbs.builders import make_attempt, make_episode, make_result, make_turn
 
 
-def make_recorder(folder: Path, *, keep_tokens: bool = False) -> Recorder:
+def make_recorder(folder: Path, *, keep_tokens: KeepTokens = "none") -> Recorder:
     return Recorder(folder=folder, run="r", segment=1, database=folder / "store.duckdb", keep_tokens=keep_tokens, progress=Silent())
 
 
@@ -34,7 +34,7 @@ def test_an_attempt_read_back_from_its_record_is_the_attempt_without_its_tokens(
 
 
 def test_tokens_are_kept_when_the_recipe_says_so(tmp_path):
-    recorder = make_recorder(tmp_path, keep_tokens=True)
+    recorder = make_recorder(tmp_path, keep_tokens="all")
     recorder.attempt(make_attempt(make_episode(), trajectory=TRAJECTORY))
     recorder.close()
     (record,) = read_journal(tmp_path)
@@ -66,3 +66,11 @@ def test_an_outcome_decided_by_a_verifier_says_so(tmp_path):
     assert isinstance(attempt, AttemptRecord)
     assert isinstance(outcome, OutcomeRecord)
     assert (attempt.verified, restore(attempt, episode).verified, outcome.by_verifier) == (True, True, True)
+
+
+def test_tokens_of_failures_alone_are_kept_when_the_recipe_says_so(tmp_path):
+    recorder = make_recorder(tmp_path, keep_tokens="failures")
+    recorder.attempt(make_attempt(make_episode(), trajectory=TRAJECTORY))
+    recorder.attempt(make_attempt(make_episode(), attempt=2, outcome=Outcome.FAILURE, trajectory=TRAJECTORY))
+    recorder.close()
+    assert [record.tokens is None for record in read_journal(tmp_path)] == [True, False]

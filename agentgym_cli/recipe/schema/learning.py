@@ -1,4 +1,4 @@
-"""How experience becomes a better policy: horizon schedule, warm start, algorithm, evaluation, engine."""
+"""How experience becomes a better policy: horizon schedule, warm start, training, evaluation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from agentgym_cli.recipe.schema.base import Count, Name, NonNegative, Positive, Share, section
+from agentgym_cli.recipe.schema.algorithms import AlgorithmSpec
+from agentgym_cli.recipe.schema.base import Count, NonNegative, Positive, Share, section
 
 
 @section
@@ -35,13 +36,13 @@ class IncrementHorizon:
 
     kind: Literal["increment"] = "increment"
     start: Count
-    """Horizon of the first steps."""
+    """Horizon of the first steps, in turns."""
     increment: Count
     """Turns added each time."""
     every: Count
     """Steps between two additions."""
     cap: Count
-    """Largest horizon."""
+    """Largest horizon, in turns."""
 
 
 HorizonSpec = Annotated[FixedHorizon | StagesHorizon | IncrementHorizon, Field(discriminator="kind")]
@@ -60,27 +61,7 @@ class WarmStartSpec:
     learning_rate: Positive
     """Of AdamW, constant."""
     max_turns: Count
-    """Longest demonstration used; longer ones are left out and counted."""
-
-
-@section
-class GrpoSpec:
-    """Group relative policy optimization."""
-
-    kind: Literal["grpo"] = "grpo"
-    group_size: Annotated[int, Field(ge=2)]
-    """Episodes of one task drawn together."""
-    normalize_std: bool = True
-    """Divide by the group's standard deviation."""
-    average: Literal["episode", "token"] = "episode"
-    """``episode`` weighs every episode alike, as the paper and AgentGym-RL's scripts do; ``token`` every action token, so that long episodes,
-    mostly failures, weigh more."""
-    clip: Annotated[float, Field(gt=0, lt=1)] = 0.2
-    """Half-width of the trust region on the probability ratio."""
-    kl_coefficient: Annotated[float, Field(ge=0)] = 0.0
-    """Weight of the k3 estimate of the KL divergence from the frozen warm-start policy; 0 keeps no reference."""
-    entropy_coefficient: Annotated[float, Field(ge=0)] = 0.0
-    """Weight of the entropy bonus over action tokens."""
+    """Longest demonstration used, in turns; longer ones are left out and counted."""
 
 
 @section
@@ -98,9 +79,11 @@ class TrainSpec:
     parameters: Literal["all", "gains"] = "all"
     """``gains`` trains only the gain vectors of the norms and the biases (LN tuning, arXiv 2312.11420; BitFit, arXiv 2106.10199): few enough
     that the noise of a small batch of episodes does not wash out what a small model knows."""
-    algorithm: GrpoSpec
+    algorithm: AlgorithmSpec
     updates_per_step: Count = 1
     """Minibatches that one step's trajectories are split into, one optimizer update each."""
+    passes_per_step: Count = 1
+    """Times that one step's trajectories are gone through."""
     max_gradient_norm: Positive = 1.0
     """Gradients are scaled down to this norm, in one optimizer update."""
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
@@ -115,6 +98,10 @@ class TrainSpec:
 class EvaluationSpec:
     """How the policy is judged."""
 
+    protocol: Literal["own", "agenteval", "agentgym-rl", "agentgym2"] = "own"
+    """Published procedure that the numbers claim to follow. Where they do not, the departures are a warning that is printed and stored: ``agenteval``
+    (AgentGym) and ``agentgym-rl`` fix turns, samples and the number of tasks for each environment; what ``agentgym2`` does is not public, so
+    nothing is comparable with it. ``own`` claims nothing."""
     samples_per_task: Count = 1
     """Episodes of each task."""
     temperature: Positive | Literal["greedy"] | None = None
@@ -123,23 +110,5 @@ class EvaluationSpec:
     """Turn limit of evaluation episodes, independent of training's schedule."""
     limit: Count | None = None
     """Most tasks per split; the rest are reported as not scheduled by choice. None runs all."""
-
-
-@section
-class EngineSpec:
-    """What does the computing."""
-
-    kind: Literal["local", "verl"] = "local"
-    """``local`` trains in one process, in torch; ``verl`` on Ray with vLLM."""
-    stack: Name
-    """Lock file (lockfiles/STACK.txt) that this profile runs in."""
-    drift: Literal["error", "warn"] = "warn"
-    """What a difference between the interpreter and the lock is."""
-    slots: Count = 64
-    """Rows of the decoding wave of the local engine; also the most episodes in flight."""
-    threads: Count = 1
-    """Torch threads; part of the fingerprint."""
-    gpus: NonNegative = 0
-    """GPUs that the profile needs on one node."""
-    gpu_memory_gib: NonNegative = 0
-    """Least memory of each, in GiB."""
+    every: Count | None = None
+    """Steps between evaluations in the middle of training; None evaluates before the first step and after the last only."""

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from pydantic import Field
+
+from agentgym_cli.recipe.schema.about import AboutSpec
 from agentgym_cli.recipe.schema.base import Name, NonNegative, section
-from agentgym_cli.recipe.schema.learning import EngineSpec, EvaluationSpec, HorizonSpec, TrainSpec, WarmStartSpec
+from agentgym_cli.recipe.schema.computing import ClusterSpec, EngineSpec, StoreSpec
+from agentgym_cli.recipe.schema.learning import EvaluationSpec, HorizonSpec, TrainSpec, WarmStartSpec
 from agentgym_cli.recipe.schema.policy import PolicySpec
-from agentgym_cli.recipe.schema.world import BudgetsSpec, EnvSpec, PromptSpec, RetrySpec, TasksSpec
-
-
-@section
-class StoreSpec:
-    """Where results go. Paths never change a result, so they are outside the digest."""
-
-    runs_dir: str = "runs"
-    """Folder that gets one folder per run."""
-    database: str = "results.duckdb"
-    """Store file; several runs can share it."""
-    keep_tokens: bool = False
-    """Keep token ids, mask and log-probabilities of every attempt in the journal."""
+from agentgym_cli.recipe.schema.world import BudgetsSpec, EnvSpec, PromptSpec, RetrySpec, RewardSpec, TasksSpec
 
 
 @section
@@ -26,8 +20,9 @@ class Run:
 
     name: Name
     """How lists and reports call the run."""
-    description: str = ""
+    description: Annotated[str, Field(max_length=2000)] = ""
     """For people; changes no result."""
+    about: AboutSpec = AboutSpec()
     profile: Name
     """Name of the chosen profile."""
     profile_reason: str
@@ -39,11 +34,16 @@ class Run:
     prompt: PromptSpec
     budgets: BudgetsSpec
     retry: RetrySpec
+    reward: RewardSpec = RewardSpec()
     policy: PolicySpec
     horizon: HorizonSpec
     """Turn limit of training episodes by step."""
     warm_start: WarmStartSpec | None = None
+    """None starts from the model as it is."""
     train: TrainSpec | None = None
+    """None in a recipe that only evaluates."""
     evaluation: EvaluationSpec
     engine: EngineSpec
+    cluster: ClusterSpec | None = None
+    """None for an engine in one process."""
     store: StoreSpec = StoreSpec()

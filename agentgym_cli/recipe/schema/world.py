@@ -1,4 +1,4 @@
-"""What a run acts in: the environment, its tasks, and what the policy is told about them."""
+"""What a run acts in: the environment, its tasks, what the policy is told about them, and what counts as success."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from agentgym_cli.recipe.schema.base import Count, Name, Share, section
+from agentgym_cli.recipe.schema.base import Count, Name, Positive, Share, section
+
+Ids = Annotated[str, Field(pattern=r"^\d+(-\d+)?(,\d+(-\d+)?)*$")]
+Cause = Literal["connect", "timeout", "reset", "server_4xx", "server_5xx", "protocol", "reported_error"]
 
 
 @section
@@ -16,9 +19,10 @@ class EnvSpec:
     dialect: Annotated[str, Field(min_length=1)]
     """Name of a shipped dialect, or path of a dialect file."""
     urls: tuple[str, ...] | None = None
-    """Base URLs of running replicas; None serves ``world`` on free loopback ports for the time of the run."""
+    """Base URLs of running replicas; None serves ``world`` on free loopback ports for the time of the run. Outside the digest: an address
+    changes no result, and what was found there is stored beside the digest."""
     world: Name | None = None
-    """Name of the shipped world to serve when ``urls`` is None."""
+    """Name of the shipped world to serve when ``urls`` is None; None where there is none."""
     world_args: tuple[str, ...] = ()
     """Further arguments of ``agentgym serve``, e.g. ``--book laptop``."""
     replicas: Count = 1
@@ -31,24 +35,36 @@ class EnvSpec:
 
 @section
 class SplitSpec:
-    """A named list of tasks."""
+    """A named list of tasks, in order: from a file, by number, or all rows of the manifest whose split has this name."""
 
     name: Name
     """How reports call it, e.g. ``unseen_goals``."""
-    ids: Annotated[str, Field(pattern=r"^\d+(-\d+)?(,\d+(-\d+)?)*$")] | None = None
-    """Task numbers, e.g. ``0-30,140-180``; None takes the rows of the manifest whose split has this name."""
+    file: Annotated[str, Field(min_length=1)] | None = None
+    """Published list of ids: JSON, ``[{"item_id": "textcraft_31"}, ...]``, as the AgentGym data sets have it; None when there is none. Looked for
+    like every file that a recipe names. Where it is not there, ``ids`` is taken if given, with a warning that is printed and stored."""
+    ids: Ids | None = None
+    """Task numbers, e.g. ``0-30,140-180``; None takes the file, or the rows of the manifest."""
+    exclude: Ids | None = None
+    """Task numbers left out of what the above gives; None leaves out none."""
+    categories: Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
+    """Categories of the manifest that are kept; None keeps all."""
 
 
 @section
 class TasksSpec:
     """Which tasks a run draws and is judged on."""
 
-    manifest: Annotated[str, Field(min_length=1)]
-    """CSV with columns index, split, category, goal, digest; the digest pins the first observation of a task."""
+    manifest: Annotated[str, Field(min_length=1)] | None = None
+    """CSV with columns index, split, category, goal, digest; the digest pins the first observation of a task. None: tasks are known by
+    number alone and their content is not pinned, which is a warning that is stored."""
+    size: Count | None = None
+    """How many tasks the environment has; a number from there on is an error. None where the manifest says it, or nobody knows."""
     train: SplitSpec | None = None
     """Tasks that training and demonstrations draw from; None in a recipe that only evaluates."""
     evaluation: Annotated[tuple[SplitSpec, ...], Field(min_length=1)]
     """Splits that evaluations run, reported apart."""
+    allow_overlap: tuple[Name, ...] = ()
+    """Evaluation splits that may share tasks with training; what they share is counted, stored and shown. A split that is not named may not."""
 
 
 @section
@@ -59,8 +75,9 @@ class PromptSpec:
     """Text file with the instructions; None uses the dialect's own prompt; ``none`` says nothing."""
     turn_format: Literal["words", "chatml"] = "chatml"
     """How turns are laid out as tokens."""
-    action_format: Literal["react", "plain"] = "react"
-    """``react`` reads the text behind ``Action:``; ``plain`` takes the whole response."""
+    action_format: Literal["react", "function_call", "code_block", "plain"] = "react"
+    """``react`` reads the text behind ``Action:``; ``function_call`` a JSON object that names a function and its arguments; ``code_block`` what
+    stands between triple backticks; ``plain`` takes the whole response. The dialect says which of them it reads."""
 
 
 @section
@@ -71,12 +88,12 @@ class BudgetsSpec:
     """Most tokens the policy may sample in one turn."""
     context_tokens: Count = 32768
     """Most tokens of context; checked before each policy call."""
-    policy_call_seconds: Annotated[float, Field(gt=0)] = 600.0
-    """Deadline of one policy call."""
-    env_call_seconds: Annotated[float, Field(gt=0)] = 60.0
-    """Deadline of one environment call."""
-    episode_seconds: Annotated[float, Field(gt=0)] = 3600.0
-    """Deadline of the whole episode."""
+    policy_call_seconds: Positive = 600.0
+    """Deadline of one policy call, in seconds."""
+    env_call_seconds: Positive = 60.0
+    """Deadline of one environment call, in seconds."""
+    episode_seconds: Positive = 3600.0
+    """Deadline of the whole episode, in seconds."""
 
 
 @section
@@ -85,3 +102,18 @@ class RetrySpec:
 
     attempts: Count = 3
     """Most attempts at one scheduled episode, the first included; 1 never retries."""
+    causes: tuple[Cause, ...] = ("connect", "timeout", "reset", "server_4xx", "server_5xx", "protocol", "reported_error")
+    """Causes of an infra error that are tried again; the first attempt is final for any other."""
+
+
+@section
+class RewardSpec:
+    """What learning is paid in, and what counts as success. Reports always show the environment's own return beside the outcome."""
+
+    signal: Literal["return", "success"] = "return"
+    """``return`` is what the environment pays, added up as its dialect says; ``success`` is 1 for a success and 0 for a failure."""
+    scale: Positive = 1.0
+    """Factor on the signal, e.g. 0.01 for a score of 0 to 100."""
+    success_at_least: float | None = None
+    """Least return of an episode that is done and counts as a success; None takes the dialect's rule. A verifier, where there is one, decides
+    in its place."""

@@ -1,0 +1,58 @@
+"""What does the computing, on which machines, and where results go."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from agentgym_cli.recipe.schema.base import Count, Name, NonNegative, section
+
+
+@section
+class EngineSpec:
+    """What does the computing."""
+
+    kind: Literal["local", "verl"] = "local"
+    """``local`` trains in one process, in torch; ``verl`` on Ray with vLLM."""
+    stack: Name
+    """Lock file (lockfiles/STACK.txt) that this profile runs in."""
+    drift: Literal["error", "warn"] = "warn"
+    """What a difference between the interpreter and the lock is."""
+    slots: Count = 64
+    """Rows of the decoding wave of the local engine; also the most episodes in flight."""
+    threads: Count = 1
+    """Torch threads; part of the fingerprint."""
+
+
+@section
+class ClusterSpec:
+    """The GPUs of an engine that runs on Ray. Profile ``gpu`` is chosen by itself where one machine has ``gpus_per_node`` of them."""
+
+    nodes: Count = 1
+    """Machines."""
+    gpus_per_node: NonNegative
+    """GPUs on each machine; 0 for a rehearsal, in which a CPU stands for one GPU."""
+    gpu_memory_gib: NonNegative = 0
+    """Least memory of each GPU, in GiB; 0 takes any."""
+    tensor_parallel: Count = 1
+    """GPUs that share one copy of the policy while it samples."""
+    ray_address: Annotated[str, Field(min_length=1)] | None = None
+    """Address of a running Ray cluster; None starts Ray on this machine. Outside the digest."""
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of all machines; a rehearsal counts as one."""
+        return self.nodes * max(1, self.gpus_per_node)
+
+
+@section
+class StoreSpec:
+    """Where results go. Paths never change a result, so they are outside the digest."""
+
+    runs_dir: Annotated[str, Field(min_length=1)] = "runs"
+    """Folder that gets one folder per run."""
+    database: Annotated[str, Field(min_length=1)] = "results.duckdb"
+    """Store file; several runs can share it."""
+    keep_tokens: Literal["all", "failures", "none"] = "none"
+    """Attempts of which token ids, mask and log-probabilities are kept: all, those that are no success, or none. Changes no result."""
