@@ -12,7 +12,7 @@ from agentgym_cli.episode.policies.protocol import Policy
 from agentgym_cli.episode.seeds import episode_seed
 from agentgym_cli.episode.types import AttemptResult, Outcome, ScheduledEpisode, StopReason
 from agentgym_cli.errors import AgentgymError
-from agentgym_cli.recipe.schema.world import BudgetsSpec
+from agentgym_cli.recipe.schema.world import BudgetsSpec, RetrySpec
 
 FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 30.0
@@ -41,7 +41,7 @@ async def run_schedule(
     rules: EpisodeRules,
     action_rule: ActionRule,
     budgets: BudgetsSpec,
-    attempts: int,
+    retry: RetrySpec,
     concurrency: int,
     run_seed: int,
     on_attempt: Callable[[AttemptResult], None] | None = None,
@@ -55,7 +55,7 @@ async def run_schedule(
 
     Args:
         scheduled: the whole schedule, also when a part of it is recorded: an episode's place in it decides its slot.
-        attempts: most attempts at one episode, the first included.
+        retry: most attempts at one episode, the first included, and the causes that are tried again at all.
         concurrency: most episodes in flight.
         on_attempt: called once per new attempt, before it counts; what it raises (a full disk) cancels everything and is raised here.
         on_final: called once per scheduled episode, as soon as no further attempt will be made, also when ``recorded`` alone settles it.
@@ -67,7 +67,7 @@ async def run_schedule(
     Raises:
         AgentgymError: what broke the run; no session is left open.
     """
-    ledger = _Ledger(scheduled, attempts=attempts, recorded=recorded or {}, on_attempt=on_attempt, on_final=on_final)
+    ledger = _Ledger(scheduled, retry=retry, recorded=recorded or {}, on_attempt=on_attempt, on_final=on_final)
 
     async def one_attempt(episode: ScheduledEpisode) -> None:
         number = ledger.next_attempt(episode)
@@ -93,13 +93,13 @@ class _Ledger:
         self,
         scheduled: Sequence[ScheduledEpisode],
         *,
-        attempts: int,
+        retry: RetrySpec,
         recorded: Mapping[str, Sequence[AttemptResult]],
         on_attempt: Callable[[AttemptResult], None] | None,
         on_final: Callable[[EpisodeResult], None] | None,
     ) -> None:
         self._scheduled = scheduled
-        self._limit = attempts
+        self._retry = retry
         self._on_attempt = on_attempt
         self._on_final = on_final
         self._made: dict[str, list[AttemptResult]] = {episode.id: list(recorded.get(episode.id, ())) for episode in scheduled}
@@ -135,11 +135,16 @@ class _Ledger:
 
     def _is_final(self, episode: ScheduledEpisode) -> bool:
         made = self._made[episode.id]
-        return bool(made) and (made[-1].outcome is not Outcome.INFRA_ERROR or made[-1].attempt >= self._limit)
+        return bool(made) and not _tried_again(made[-1], self._retry)
 
     def _announce_if_final(self, episode: ScheduledEpisode) -> None:
         if self._on_final is not None and self._is_final(episode):
             self._on_final(self._result(episode))
+
+
+def _tried_again(last: AttemptResult, retry: RetrySpec) -> bool:
+    """True when another attempt follows: the world or the policy's server failed, attempts are left, and the cause is one that is retried."""
+    return last.outcome is Outcome.INFRA_ERROR and last.attempt < retry.attempts and (last.cause is None or last.cause in retry.causes)
 
 
 def _came_back(result: AttemptResult, earlier: Sequence[AttemptResult]) -> bool:

@@ -12,18 +12,20 @@ from agentgym_cli.episode.policies.sampler import TorchDecoder
 from agentgym_cli.episode.policies.wave import WavePolicy
 from agentgym_cli.episode.runner import EpisodeResult
 from agentgym_cli.episode.tokens import TurnTokens
-from agentgym_cli.episode.types import Task, Trajectory
+from agentgym_cli.episode.types import Outcome, Task, Trajectory
 from agentgym_cli.errors import TrainerError
 from agentgym_cli.learn.checkpoint import load_checkpoint, save_checkpoint
 from agentgym_cli.learn.demonstrations import demonstration
 from agentgym_cli.learn.grpo import Member
 from agentgym_cli.learn.local import GrpoTrainer, StepMetrics
 from agentgym_cli.learn.model import WEIGHTS, build_model, load_weights
+from agentgym_cli.learn.rewards import signal_of
 from agentgym_cli.learn.runtime import settle
 from agentgym_cli.learn.schedules import horizon_at, stage_at, tasks_at
 from agentgym_cli.learn.supervised import SupervisedTrainer
 from agentgym_cli.recipe.schema.learning import TrainSpec, WarmStartSpec
 from agentgym_cli.recipe.schema.run import Run
+from agentgym_cli.recipe.schema.world import RewardSpec
 from agentgym_cli.verbs.folders import Checkpoint, checkpoint_folder
 from agentgym_cli.verbs.play import Stage, Tally
 from agentgym_cli.verbs.recorder import Recorder
@@ -35,11 +37,11 @@ GREEDY = 0.0
 class LocalEngine:
     """One model, its tokenizer and its decoder: what all phases of a run share."""
 
-    def __init__(self, run: Run, model_folder: Path, system_prompt: str) -> None:
+    def __init__(self, run: Run, *, model_folder: Path, tokenizer_folder: Path, system_prompt: str) -> None:
         """Raises PolicyError when model, tokenizer and budgets do not fit each other."""
         settle(run.engine.threads)
         self.run = run
-        self.tokens = TurnTokens.from_file(model_folder / "tokenizer.json", run.prompt.turn_format)
+        self.tokens = TurnTokens.from_file(tokenizer_folder / "tokenizer.json", run.prompt.turn_format)
         self.system_prompt = system_prompt
         seed = run.seed if run.policy.model.weights == "seed" else None
         context = run.budgets.context_tokens
@@ -144,12 +146,13 @@ class Keeper:
         return GrpoTrainer(self.engine.model, self.spec, temperature=run.policy.sampling.temperature, seed=run.seed)
 
 
-async def reinforce(keeper: Keeper, tasks: Sequence[Task], stage: Stage, *, after: int) -> None:
-    """Steps ``after`` + 1 to the last: schedule, play, update, record; exactly as many as the recipe says."""
+async def reinforce(keeper: Keeper, tasks: Sequence[Task], splits: Mapping[str, Sequence[Task]], stage: Stage, *, after: int) -> None:
+    """Steps ``after`` + 1 to the last: schedule, play, update, record; exactly as many as the recipe says, with evaluations where it wants them."""
     engine, spec = keeper.engine, keeper.spec
     stage.progress.begin("train", spec.steps, "step", done=after)
     policy = engine.policy(None)
     for step in range(after + 1, spec.steps + 1):
+        await _evaluate_if_due(engine, splits, stage, done=step - 1)
         began = time.monotonic()
         engine.decoder.load(step - 1)
         drawn = tasks_at(tasks, engine.run.seed, step, spec.tasks_per_step)
@@ -158,7 +161,7 @@ async def reinforce(keeper: Keeper, tasks: Sequence[Task], stage: Stage, *, afte
         results, tally = await stage.play(schedule, policy, announce=None)
         _refuse_provoked_errors(results, spec.max_action_induced_share, step)
         played = time.monotonic() - began
-        learned = keeper.trainer.grpo_step(_groups(results, spec.algorithm.group_size), step=step)
+        learned = keeper.trainer.grpo_step(_groups(results, spec.algorithm.group_size, engine.run.reward), step=step)
         speed = tally.action_tokens / played
         stage.recorder.metrics("train", step, _metrics(step, horizon, stage_at(engine.run.horizon, step), tally, learned))
         stage.recorder.metrics("train", step, _times(played, time.monotonic() - began, speed))
@@ -168,6 +171,15 @@ async def reinforce(keeper: Keeper, tasks: Sequence[Task], stage: Stage, *, afte
         stage.recorder.load_if_due()
         await stage.breathe()
     stage.progress.end()
+
+
+async def _evaluate_if_due(engine: LocalEngine, splits: Mapping[str, Sequence[Task]], stage: Stage, *, done: int) -> None:
+    """The evaluation after step ``done``; on a resume it is asked for again, and plays only what is not recorded."""
+    every = engine.run.evaluation.every
+    if every is not None and done > 0 and done % every == 0:
+        await evaluate(engine, splits, stage, phase="eval_during", step=done)
+        assert engine.run.train is not None
+        stage.progress.begin("train", engine.run.train.steps, "step", done=done)
 
 
 def _times(played: float, seconds: float, speed: float) -> dict[str, float | None]:
@@ -184,8 +196,11 @@ def _refuse_provoked_errors(results: Sequence[EpisodeResult], limit: float, step
         )
 
 
-def _groups(results: Sequence[EpisodeResult], size: int) -> list[list[Member]]:
-    members = [Member(reward=result.final.reward, trajectory=result.final.trajectory) for result in results]
+def _groups(results: Sequence[EpisodeResult], size: int, paid: RewardSpec) -> list[list[Member]]:
+    finals = [result.final for result in results]
+    members = [
+        Member(reward=signal_of(paid, reward=final.reward, success=final.outcome is Outcome.SUCCESS), trajectory=final.trajectory) for final in finals
+    ]
     return [members[start : start + size] for start in range(0, len(members), size)]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agentgym_cli.env.contract import ActionRule, EnvClient, EpisodeRules
 from agentgym_cli.env.dialect import Dialect
@@ -13,7 +13,7 @@ from agentgym_cli.episode.runner import EpisodeResult, run_schedule
 from agentgym_cli.episode.types import AttemptResult, Outcome, ScheduledEpisode
 from agentgym_cli.errors import RecipeError
 from agentgym_cli.recipe.schema.run import Run
-from agentgym_cli.recipe.schema.world import BudgetsSpec
+from agentgym_cli.recipe.schema.world import BudgetsSpec, RetrySpec
 from agentgym_cli.verbs.degraded import InfraShare
 from agentgym_cli.verbs.history import History
 from agentgym_cli.verbs.progress import Cell, Progress
@@ -91,7 +91,7 @@ class Stage:
     rules: EpisodeRules
     action_rule: ActionRule
     budgets: BudgetsSpec
-    attempts: int
+    retry: RetrySpec
     concurrency: int
     run_seed: int
     recorder: Recorder
@@ -129,7 +129,7 @@ class Stage:
             rules=self.rules,
             action_rule=self.action_rule,
             budgets=self.budgets,
-            attempts=self.attempts,
+            retry=self.retry,
             concurrency=self.concurrency,
             run_seed=self.run_seed,
             on_attempt=self.recorder.attempt,
@@ -158,10 +158,10 @@ def stage_of(run: Run, dialect: Dialect, env: EnvClient, recorder: Recorder, his
         raise RecipeError(f"prompt.action_format: expected one that dialect {dialect.name} reads ({known}), got {run.prompt.action_format!r}")
     return Stage(
         env=env,
-        rules=rules,
+        rules=_judged(rules, run.reward.success_at_least),
         action_rule=action_rule,
         budgets=run.budgets,
-        attempts=run.retry.attempts,
+        retry=run.retry,
         concurrency=run.engine.slots,
         run_seed=run.seed,
         recorder=recorder,
@@ -169,3 +169,8 @@ def stage_of(run: Run, dialect: Dialect, env: EnvClient, recorder: Recorder, his
         infra=InfraShare(run.env.max_infra_share, history.outcomes),
         progress=progress,
     )
+
+
+def _judged(rules: EpisodeRules, success_at_least: float | None) -> EpisodeRules:
+    """The dialect's rules, with the recipe's own rule of success where it has one."""
+    return rules if success_at_least is None else replace(rules, success_reward=success_at_least)

@@ -65,6 +65,12 @@ class Prepared:
         """Folder of the model's files."""
         return find_data(self.run.policy.model.path, beside=self.frozen.beside, where="policy.model.path")
 
+    @property
+    def tokenizer_folder(self) -> Path:
+        """Folder of the tokenizer's files, the model's own where the recipe names no other."""
+        name = self.run.policy.model.tokenizer
+        return self.model_folder if name is None else find_data(name, beside=self.frozen.beside, where="policy.model.tokenizer")
+
 
 def prepare(request: Request, *, verb: Literal["train", "eval"], progress: Progress) -> Prepared:
     """Resolve or read what is asked for, freeze it, compare its lock and choose its folder. Says what was chosen and why.

@@ -37,7 +37,9 @@ def load_engine(prepared: Prepared) -> LocalEngine:
     """The local engine of a run; the door through which torch is loaded. Raises PolicyError."""
     from agentgym_cli.verbs.local import LocalEngine
 
-    return LocalEngine(prepared.run, prepared.model_folder, prepared.system_prompt)
+    return LocalEngine(
+        prepared.run, model_folder=prepared.model_folder, tokenizer_folder=prepared.tokenizer_folder, system_prompt=prepared.system_prompt
+    )
 
 
 def _trainable(prepared: Prepared) -> TrainSpec:
@@ -80,5 +82,5 @@ async def _phases(prepared: Prepared, spec: TrainSpec, stage: Stage, found: Chec
     if done == 0:
         await evaluate(engine, splits, stage, phase="eval_before", step=0)
     if done < spec.steps:
-        await reinforce(keeper, prepared.train_tasks, stage, after=done)
+        await reinforce(keeper, prepared.train_tasks, splits, stage, after=done)
     await evaluate(engine, splits, stage, phase="eval_after", step=spec.steps)

@@ -17,6 +17,7 @@ from agentgym_cli.episode.runner import EpisodeResult, run_schedule
 from agentgym_cli.episode.seeds import episode_seed
 from agentgym_cli.episode.types import AttemptResult, Outcome, ScheduledEpisode, StopReason
 from agentgym_cli.errors import PolicyError, StoreError
+from agentgym_cli.recipe.schema.world import Cause, RetrySpec
 from tests.episode.fakes import BUDGETS, PLAIN, FakeEnv, FakePolicy, Fault, make_episode, make_rules, solve_in
 from tests.episode.virtual_time import run_virtual
 
@@ -33,6 +34,7 @@ async def run(
     policy: FakePolicy | None = None,
     *,
     attempts: int = 3,
+    causes: tuple[Cause, ...] = RetrySpec().causes,
     concurrency: int = 4,
     on_attempt: Callable[[AttemptResult], None] | None = None,
     on_final: Callable[[EpisodeResult], None] | None = None,
@@ -46,7 +48,7 @@ async def run(
         rules=make_rules(verified=verified),
         action_rule=PLAIN,
         budgets=BUDGETS,
-        attempts=attempts,
+        retry=RetrySpec(attempts=attempts, causes=causes),
         concurrency=concurrency,
         run_seed=5,
         on_attempt=on_attempt,
@@ -116,6 +118,12 @@ def test_promise_03_no_more_attempts_than_the_recipe_allows() -> None:
     assert len(result.attempts) == 2
     assert result.final.outcome is Outcome.INFRA_ERROR
     assert env.opened == [0, 1]
+
+
+def test_promise_03_a_cause_that_the_recipe_does_not_name_is_final_at_the_first_attempt() -> None:
+    env = FakeEnv(fault=lambda call, session: BROKEN if session == 0 else EnvFailure(InfraCause.TIMEOUT, "late"))
+    [result] = run_virtual(run(schedule(1), env, attempts=3, causes=("server_5xx",)))
+    assert [(attempt.attempt, attempt.cause) for attempt in result.attempts] == [(1, InfraCause.SERVER_5XX), (2, InfraCause.TIMEOUT)]
 
 
 def test_a_failure_of_the_policy_is_never_tried_again() -> None:

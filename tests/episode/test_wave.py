@@ -21,7 +21,7 @@ from agentgym_cli.episode.runner import EpisodeResult, run_schedule
 from agentgym_cli.episode.tokens import TurnTokens
 from agentgym_cli.episode.types import AttemptResult, Outcome, ScheduledEpisode, StopReason, Trajectory
 from agentgym_cli.errors import PolicyError
-from agentgym_cli.recipe.schema.world import BudgetsSpec
+from agentgym_cli.recipe.schema.world import BudgetsSpec, RetrySpec
 from tests.episode.fakes import BUDGETS, PLAIN, FakeEnv, Fault, make_episode, make_rules
 from tests.episode.virtual_time import run_virtual
 
@@ -106,7 +106,7 @@ async def run(
         rules=make_rules(),
         action_rule=PLAIN,
         budgets=budgets,
-        attempts=attempts,
+        retry=RetrySpec(attempts=attempts),
         concurrency=concurrency,
         run_seed=9,
         recorded=recorded,

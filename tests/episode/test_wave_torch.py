@@ -13,7 +13,7 @@ from agentgym_cli.episode.runner import EpisodeResult, run_schedule
 from agentgym_cli.episode.tokens import TurnTokens
 from agentgym_cli.episode.types import Trajectory
 from agentgym_cli.learn.model import build_model
-from agentgym_cli.recipe.schema.world import BudgetsSpec
+from agentgym_cli.recipe.schema.world import BudgetsSpec, RetrySpec
 from tests.episode.fakes import PLAIN, FakeEnv, make_episode, make_rules
 from tests.episode.virtual_time import run_virtual
 
@@ -41,7 +41,7 @@ def play(seconds: dict[int, float], *, concurrency: int) -> list[EpisodeResult]:
             rules=make_rules(),
             action_rule=PLAIN,
             budgets=BUDGETS,
-            attempts=1,
+            retry=RetrySpec(attempts=1),
             concurrency=concurrency,
             run_seed=1,
         )
