@@ -196,3 +196,22 @@ def store_digest(
     from agentgym_cli.verbs.report import digest_results
 
     show_digest(*digest_results(run, store), as_json=as_json)
+
+
+lock_app = typer.Typer(
+    help="Compare what is installed with a lock.", short_help="Compare what is installed with a lock.", no_args_is_help=True, rich_markup_mode=None
+)
+app.add_typer(lock_app, name="lock")
+
+
+@lock_app.command(name="check")
+def lock_check(
+    stack: Annotated[str, typer.Argument(help="Stack, a file of lockfiles/ without its ending.")] = "cpu",
+    as_json: AsJson = False,
+) -> None:
+    """Compare the running interpreter with a stack's lock: versions, and every file that a locked package installed."""
+    from agentgym_cli.cli.live import stderr_progress
+    from agentgym_cli.cli.show_lock import show_lock
+    from agentgym_cli.verbs.lock import check_lock
+
+    show_lock(check_lock(stack, progress=stderr_progress()), as_json=as_json)

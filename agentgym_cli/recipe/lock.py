@@ -1,10 +1,13 @@
-"""A stack's lock file against the running interpreter: what is missing, what is another version, and what that means for a run."""
+"""A stack's lock file against the running interpreter: what is missing, what is another version, and what that means for a run.
+
+Whether the installed files are what their packages say is in recipe/installed.py; how a lock is made is in lockfiles/make.py.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import Literal
@@ -18,7 +21,8 @@ Installed = Callable[[str], str | None]
 """Version of an installed distribution by name, None when it is not installed."""
 
 _MAX_BYTES = 8 << 20
-_TORCH = re.compile(r"# torch==([0-9][0-9A-Za-z.]*)")
+_BUILT = re.compile(r"# (torch|torchvision|torchaudio)==([0-9][0-9A-Za-z.]*)")
+_VENDOR = re.compile(r"torch|triton|(?:nvidia|cuda)-[a-z0-9-]+")
 _PIN = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)==([0-9][0-9A-Za-z.+!_-]*)((?:\s+--hash=sha256:[0-9a-f]{64})+)")
 _NEEDS: Mapping[str, tuple[str, ...]] = {"local": ("torch", "transformers", "safetensors"), "verl": ("torch", "verl")}
 
@@ -32,6 +36,13 @@ class Lock:
     """Version of torch, whose build the machine chooses; None for a stack without it."""
     pins: Mapping[str, str]
     """Version by normalized name of everything else."""
+    beside_torch: Mapping[str, str] = field(default_factory=dict)
+    """Version by name of what is built for one build of torch and installed with it: torchvision, torchaudio."""
+
+    @property
+    def built(self) -> dict[str, str]:
+        """Version by name of what the machine chooses the build of, torch first."""
+        return ({} if self.torch is None else {"torch": self.torch}) | dict(self.beside_torch)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +65,8 @@ class Drift:
     """Installed version of torch with its build, e.g. ``2.13.0+cpu``."""
     missing: tuple[str, ...]
     different: tuple[OtherVersion, ...]
+    beside_torch: Mapping[str, str] = field(default_factory=dict)
+    """Locked versions of what is installed with torch."""
 
     def __bool__(self) -> bool:
         return bool(self.missing or self.different)
@@ -75,33 +88,36 @@ def installed_version(name: str) -> str | None:
         return None
 
 
+def stacks() -> list[str]:
+    """Names of the shipped stacks, sorted."""
+    return sorted(each.stem for each in (shipped_root() / "lockfiles").glob("*.txt"))
+
+
 def find_lock(stack: str, *, where: str = "engine.stack") -> Path:
     """Path of lockfiles/STACK.txt.
 
     Raises:
         RecipeError: there is no such lock; names the nearest stack.
     """
-    folder = shipped_root() / "lockfiles"
-    path = folder / f"{stack}.txt"
-    if not path.is_file():
-        known = sorted(each.stem for each in folder.glob("*.txt"))
+    known = stacks()
+    if stack not in known:
         like = nearest(stack, known)
         raise RecipeError(f"{where}: expected one of the stacks {listed(known)}, got {shown(stack)}", hint=f"did you mean {like}?" if like else None)
-    return path
+    return shipped_root() / "lockfiles" / f"{stack}.txt"
 
 
 def read_lock(path: Path) -> Lock:
-    """Read requirement lines ``name==version`` with at least one sha256 each, and the comment ``# torch==VERSION``.
+    """Read requirement lines ``name==version`` with at least one sha256 each, and comments such as ``# torch==VERSION``.
 
     Raises:
         RecipeError: any other line: an option, an address, a range, a marker, a missing hash, a name twice.
     """
-    torch: str | None = None
+    built: dict[str, str] = {}
     pins: dict[str, str] = {}
     for line, text in _logical_lines(read_text(path, _MAX_BYTES)):
         if text.startswith("#"):
-            found = _TORCH.fullmatch(text)
-            torch = found[1] if found else torch
+            if found := _BUILT.fullmatch(text):
+                built[found[1]] = found[2]
             continue
         pin = _PIN.fullmatch(text)
         if pin is None:
@@ -110,7 +126,7 @@ def read_lock(path: Path) -> Lock:
         if name in pins:
             raise RecipeError(f"{path}:{line}: expected each package once, got {name} again")
         pins[name] = pin[2]
-    return Lock(stack=path.stem, torch=torch, pins=pins)
+    return Lock(stack=path.stem, torch=built.pop("torch", None), pins=pins, beside_torch=built)
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
@@ -132,17 +148,29 @@ def normalized(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
+def of_torch(name: str) -> bool:
+    """Whether a distribution is torch or one that its vendors ship with it (normalized name); the machine chooses those."""
+    return _VENDOR.fullmatch(name) is not None
+
+
 def compare(lock: Lock, *, installed: Installed = installed_version) -> Drift:
-    """What differs between a lock and the interpreter; torch's build tag (``+cpu``) is left to the machine."""
-    have = {name: installed(name) for name in lock.pins}
-    torch_build = installed("torch")
-    missing = [name for name, version in have.items() if version is None]
-    different = [OtherVersion(name=n, locked=lock.pins[n], installed=v) for n, v in have.items() if v is not None and v != lock.pins[n]]
-    if lock.torch is not None and torch_build is None:
-        missing.insert(0, "torch")
-    elif lock.torch is not None and torch_build is not None and torch_build.partition("+")[0] != lock.torch:
-        different.insert(0, OtherVersion(name="torch", locked=lock.torch, installed=torch_build))
-    return Drift(stack=lock.stack, torch=lock.torch, torch_build=torch_build, missing=tuple(missing), different=tuple(different))
+    """What differs between a lock and the interpreter; the build tag (``+cpu``) of torch and its kind is left to the machine."""
+    missing: list[str] = []
+    different: list[OtherVersion] = []
+    for name, locked in (lock.built | dict(lock.pins)).items():
+        version = installed(name)
+        if version is None:
+            missing.append(name)
+        elif (version.partition("+")[0] if name in lock.built else version) != locked:
+            different.append(OtherVersion(name=name, locked=locked, installed=version))
+    return Drift(
+        stack=lock.stack,
+        torch=lock.torch,
+        torch_build=installed("torch"),
+        missing=tuple(missing),
+        different=tuple(different),
+        beside_torch=lock.beside_torch,
+    )
 
 
 def enforce(drift: Drift, policy: Literal["error", "warn"]) -> str | None:
@@ -152,13 +180,14 @@ def enforce(drift: Drift, policy: Literal["error", "warn"]) -> str | None:
         LockError: something drifted and the recipe calls that an error.
     """
     if drift and policy == "error":
-        raise LockError(drift.sentence(), hint=lock_command(drift.stack, drift.torch))
+        raise LockError(drift.sentence(), hint=lock_command(drift.stack, drift.torch, drift.beside_torch))
     return drift.sentence() or None
 
 
-def lock_command(stack: str, torch: str | None) -> str:
+def lock_command(stack: str, torch: str | None, beside_torch: Mapping[str, str] | None = None) -> str:
     """The commands that install a stack as locked."""
-    first = f"pip install torch=={torch} && " if torch else ""
+    built = ({"torch": torch} if torch else {}) | dict(beside_torch or {})
+    first = f"pip install {' '.join(f'{name}=={version}' for name, version in built.items())} && " if built else ""
     return f"{first}pip install --no-deps --require-hashes -r {shipped_root() / 'lockfiles' / f'{stack}.txt'}"
 
 
