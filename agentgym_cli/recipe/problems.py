@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, get_args, get_origin
@@ -11,6 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from agentgym_cli.errors import RecipeError
 from agentgym_cli.recipe.canonical import canonical_json
+from agentgym_cli.recipe.interpolation import complaint
 from agentgym_cli.recipe.layers import Layer, Place, written
 from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.recipe.shape import CHOSEN_KEYS, annotation_at, describe, keys_at, kinds_of, members, sections_of
@@ -51,9 +52,9 @@ def validated(data: dict[str, YamlValue], *, profile: str, reason: str) -> Run:
     return _adapter().validate_json(canonical_json({**data, "profile": profile, "profile_reason": reason}))
 
 
-def find_problems(data: dict[str, YamlValue], layers: Sequence[Layer], *, complete: bool) -> Iterator[Problem]:
-    """Problems of ``data``, merged from ``layers``. Values that are missing count only when the layers are ``complete``."""
-    refused = dict(_refused_texts(layers))
+def find_problems(data: dict[str, YamlValue], layers: Sequence[Layer], *, complete: bool, variables: Mapping[str, str]) -> Iterator[Problem]:
+    """Problems of ``data``, merged from ``layers``, in which ``variables`` were interpolated. What is missing counts only in ``complete`` layers."""
+    refused = dict(_refused_texts(layers, variables))
     yield from refused.values()
     for key in CHOSEN_KEYS:
         if key in data:
@@ -82,12 +83,12 @@ def _inside(around: KeyPath, path: KeyPath) -> bool:
     return len(path) > len(around) and path[: len(around)] == around
 
 
-def _refused_texts(layers: Sequence[Layer]) -> Iterator[tuple[KeyPath, Problem]]:
+def _refused_texts(layers: Sequence[Layer], variables: Mapping[str, str]) -> Iterator[tuple[KeyPath, Problem]]:
     for layer in layers:
         for path, text in layer.texts():
             if "${" in text or text == "???":
-                problem = f"{written((*layer.prefix, *path))}: expected a value, got {shown(text)}; nothing is interpolated in a recipe"
-                yield path, Problem(place=layer.place(path), text=problem)
+                why = complaint(text, variables) or f"expected a value, got {shown(text)}"
+                yield path, Problem(place=layer.place(path), text=f"{written((*layer.prefix, *path))}: {why}")
 
 
 def place_of(path: KeyPath, layers: Sequence[Layer]) -> Place:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import cast
 from omegaconf import OmegaConf
 
 from agentgym_cli.recipe.data import find_data
+from agentgym_cli.recipe.interpolation import allowed, interpolated
 from agentgym_cli.recipe.layers import Layer, base_layer, override_layer, profile_layers, read_chain, written
 from agentgym_cli.recipe.lock import Installed, installed_version
 from agentgym_cli.recipe.problems import Problem, find_problems, place_of, raise_problems, validated
@@ -21,7 +22,7 @@ from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.recipe.shape import kind_paths
 from agentgym_cli.recipe.yaml import YamlValue
 
-_VARIABLES = ("CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", "OMP_WAIT_POLICY", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+_RECORDED = ("CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", "OMP_WAIT_POLICY", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 """Variables that are read: the first to choose a profile, the others only to record them in the fingerprint."""
 
 
@@ -40,7 +41,12 @@ class Resolved:
 
 def environment() -> dict[str, str]:
     """The environment variables that a run may depend on, as they are set now."""
-    return {name: os.environ[name] for name in _VARIABLES if name in os.environ}
+    return {name: os.environ[name] for name in _RECORDED if name in os.environ}
+
+
+def interpolable() -> dict[str, str]:
+    """The environment variables whose values a recipe may take, as they are set now."""
+    return {name: value for name, value in os.environ.items() if allowed(name)}
 
 
 def resolve(recipe: str, overrides: Sequence[str] = (), *, survey: Survey | None = None, installed: Installed = installed_version) -> Resolved:
@@ -56,9 +62,11 @@ def resolve(recipe: str, overrides: Sequence[str] = (), *, survey: Survey | None
     """
     path = find_data(recipe, where="recipe")
     files = read_chain(path)
-    bases = [base_layer(file) for file in files]
-    profiles = [profile_layers(file) for file in files]
+    variables = interpolable()
+    bases = [interpolated(base_layer(file), variables) for file in files]
+    profiles = [{name: interpolated(layer, variables) for name, layer in profile_layers(file).items()} for file in files]
     wanted, said = override_layer(overrides)
+    said = interpolated(said, variables)
     names = list(dict.fromkeys(name for each in profiles for name in each))
 
     def stack(name: str) -> list[Layer]:
@@ -68,8 +76,12 @@ def resolve(recipe: str, overrides: Sequence[str] = (), *, survey: Survey | None
     choice = choose_profile(names, wanted=wanted, need=need, survey=survey or _default_survey(), installed=installed)
     layers = stack(choice.name)
     data = _merged(layers)
-    raise_problems([*_problems_of_files(bases, profiles), *find_problems(data, layers, complete=True)])
-    run, warnings = _run(data, layers, choice)
+    raise_problems([*_problems_of_files(bases, profiles, variables), *find_problems(data, layers, complete=True, variables=variables)])
+    run = validated(data, profile=choice.name, reason=choice.reason)
+    broken = _broken(run, layers)
+    others = [name for name in names if name != choice.name]
+    raise_problems([*broken, *_broken_elsewhere(others, lambda name: stack(name)[:-1], known=broken, variables=variables)])
+    warnings = tuple(f"{place_of(path, layers)}: {written(path)}: {text}" for path, text in doubts(run))
     folders = tuple(dict.fromkeys(file.path.resolve().parent for file in reversed(files)))
     return Resolved(run=run, recipe_path=path, folders=folders, warnings=warnings)
 
@@ -78,7 +90,7 @@ def _default_survey() -> Survey:
     return partial(survey_gpus, os.environ.get("CUDA_VISIBLE_DEVICES"))
 
 
-def _problems_of_files(bases: Sequence[Layer], profiles: Sequence[dict[str, Layer]]) -> list[Problem]:
+def _problems_of_files(bases: Sequence[Layer], profiles: Sequence[dict[str, Layer]], variables: Mapping[str, str]) -> list[Problem]:
     """Problems of every recipe of the chain and of every profile, the one that will be chosen or not; what is missing may come later."""
     found: list[Problem] = []
     for end in range(1, len(bases) + 1):
@@ -86,14 +98,26 @@ def _problems_of_files(bases: Sequence[Layer], profiles: Sequence[dict[str, Laye
         for name in dict.fromkeys(name for each in profiles[:end] for name in each):
             stacks.append([*bases[:end], *(each[name] for each in profiles[:end] if name in each)])
         for layers in stacks:
-            found.extend(find_problems(_merged(layers), layers, complete=False))
+            found.extend(find_problems(_merged(layers), layers, complete=False, variables=variables))
     return found
 
 
-def _run(data: dict[str, YamlValue], layers: Sequence[Layer], choice: Choice) -> tuple[Run, tuple[str, ...]]:
-    run = validated(data, profile=choice.name, reason=choice.reason)
-    raise_problems([Problem(place=place_of(path, layers), text=f"{written(path)}: {text}") for path, text in broken_rules(run)])
-    return run, tuple(f"{place_of(path, layers)}: {written(path)}: {text}" for path, text in doubts(run))
+def _broken(run: Run, layers: Sequence[Layer]) -> list[Problem]:
+    return [Problem(place=place_of(path, layers), text=f"{written(path)}: {text}") for path, text in broken_rules(run)]
+
+
+def _broken_elsewhere(
+    names: Sequence[str], stack: Callable[[str], list[Layer]], *, known: Sequence[Problem], variables: Mapping[str, str]
+) -> list[Problem]:
+    """Impossible combinations in other profiles, beyond the known ones; without overrides, which are meant for the chosen profile."""
+    found: list[Problem] = []
+    for name in names:
+        layers = stack(name)
+        data = _merged(layers)
+        if not list(find_problems(data, layers, complete=True, variables=variables)):
+            here = [each for each in _broken(validated(data, profile=name, reason=""), layers) if each not in known]
+            found += [Problem(place=each.place, text=f"with profile {name}: {each.text}") for each in here]
+    return found
 
 
 def _gpu_need(data: dict[str, YamlValue]) -> GpuNeed:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from agentgym_cli.recipe.schema.learning import IncrementHorizon, StagesHorizon
+from agentgym_cli.recipe.features import lacking
+from agentgym_cli.recipe.protocols import departures
+from agentgym_cli.recipe.schema.computing import ClusterSpec
+from agentgym_cli.recipe.schema.learning import FixedHorizon, HorizonSpec, IncrementHorizon, StagesHorizon, TrainSpec
 from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.recipe.wording import shown
 from agentgym_cli.recipe.yaml import KeyPath
 
 Finding = tuple[KeyPath, str]
 """Where, and ``expected ..., got ...``."""
+LEAST_TURN_TOKENS = {"words": 3, "chatml": 10}
+"""Tokens of one turn with an empty observation and one sampled token, by turn format: no turn is shorter."""
 
 
 def broken_rules(run: Run) -> Iterator[Finding]:
@@ -18,6 +23,10 @@ def broken_rules(run: Run) -> Iterator[Finding]:
     yield from _world(run)
     yield from _horizon(run)
     yield from _sizes(run)
+    yield from lacking(run)
+    yield from _cluster(run)
+    if run.train is None and run.evaluation.every is not None:
+        yield ("evaluation", "every"), f"expected null where nothing is trained, got {run.evaluation.every}"
     if run.tasks.train is None and (run.train is not None or run.warm_start is not None):
         yield ("tasks", "train"), "expected a split to train on, got null"
     names = [split.name for split in run.tasks.evaluation]
@@ -28,8 +37,12 @@ def broken_rules(run: Run) -> Iterator[Finding]:
 
 def doubts(run: Run) -> Iterator[Finding]:
     """What is possible and probably not meant."""
+    yield from departures(run)
     if run.train is not None:
         yield from _unreached(run.horizon, run.train.steps)
+        every = run.evaluation.every
+        if every is not None and every >= run.train.steps:
+            yield ("evaluation", "every"), f"expected fewer than the {run.train.steps} steps, got {every}: no evaluation falls in between"
 
 
 def _world(run: Run) -> Iterator[Finding]:
@@ -56,10 +69,51 @@ def _sizes(run: Run) -> Iterator[Finding]:
     budgets, train = run.budgets, run.train
     if budgets.response_tokens >= budgets.context_tokens:
         yield ("budgets", "response_tokens"), f"expected less than context_tokens ({budgets.context_tokens}), got {budgets.response_tokens}"
+    least = LEAST_TURN_TOKENS[run.prompt.turn_format]
+    for path, turns in ((("horizon",), longest(run.horizon)), (("evaluation", "horizon"), run.evaluation.horizon)):
+        if turns * least > budgets.context_tokens:
+            most = budgets.context_tokens // least
+            yield path, f"expected at most {most} turns, which is what fits {budgets.context_tokens} tokens of context at {least} a turn, got {turns}"
     if train is not None:
         episodes = train.tasks_per_step * train.algorithm.group_size
         if train.updates_per_step > episodes:
             yield ("train", "updates_per_step"), f"expected at most the {episodes} episodes of a step, got {train.updates_per_step}"
+
+
+def longest(horizon: HorizonSpec) -> int:
+    """The largest horizon of a schedule, in turns."""
+    if isinstance(horizon, FixedHorizon):
+        return horizon.turns
+    return max(horizon.turns) if isinstance(horizon, StagesHorizon) else horizon.cap
+
+
+def _cluster(run: Run) -> Iterator[Finding]:
+    """What an engine on several devices cannot divide."""
+    if run.engine.kind != "verl":
+        return
+    if run.cluster is None:
+        yield ("engine", "kind"), "expected local, or verl beside a section cluster that says how many GPUs it has, got verl without one"
+        return
+    if run.cluster.gpus_per_node and run.cluster.gpus_per_node % run.cluster.tensor_parallel:
+        yield (
+            ("cluster", "tensor_parallel"),
+            f"expected a divisor of the {run.cluster.gpus_per_node} GPUs of a node, got {run.cluster.tensor_parallel}",
+        )
+    if run.train is not None:
+        yield from _batches(run.train, run.cluster)
+
+
+def _batches(train: TrainSpec, cluster: ClusterSpec) -> Iterator[Finding]:
+    """verl hands each GPU the same number of episodes, in every update, and never splits a group."""
+    tasks, updates, group = train.tasks_per_step, train.updates_per_step, train.algorithm.group_size
+    if tasks % updates:
+        yield ("train", "updates_per_step"), f"expected a divisor of the {tasks} tasks of a step, got {updates}"
+    elif (tasks // updates) * group % cluster.gpus:
+        share = (tasks // updates) * group
+        yield (
+            ("train", "tasks_per_step"),
+            f"expected episodes of an update that {cluster.gpus} GPUs can share, got {share} ({tasks} tasks / {updates} updates x {group})",
+        )
 
 
 def _unreached(horizon: object, steps: int) -> Iterator[Finding]:

@@ -89,7 +89,8 @@ def test_the_only_profile_is_taken_unless_it_is_gpu() -> None:
 
 
 def test_the_needs_of_profile_gpu_are_read_with_overrides_on_top(tmp_path: Path) -> None:
-    text = RECIPE + "profiles:\n  laptop: {}\n  gpu: {engine: {kind: verl}, cluster: {gpus_per_node: 8, gpu_memory_gib: 80}}\n"
+    gpu = "{train: {tasks_per_step: 4}, engine: {kind: verl}, cluster: {gpus_per_node: 8, gpu_memory_gib: 80}}"
+    text = f"{RECIPE}profiles:\n  laptop: {{}}\n  gpu: {gpu}\n"
     recipe = write_recipe(tmp_path, text)
     assert resolve(recipe, survey=has(H100), installed=everything).run.profile == "laptop"
     run = resolve(recipe, ["cluster.gpus_per_node=1"], survey=has(H100), installed=everything).run

@@ -130,7 +130,12 @@ def test_promise_08_every_mistake_of_a_recipe_is_shown_at_once_with_its_line(tmp
         ("seed: 1\n", "", 1, "seed: expected an integer >= 0, got nothing"),
         ("name: toy", "name: a/b", 1, "name: expected text that matches ^[A-Za-z0-9][A-Za-z0-9_.-]*$ and of at most 80 characters, got 'a/b'"),
         ("  world: textcraft", "  world: textcraft\n  urls: http://a", 6, "env.urls: expected null or a list, each text, got 'http://a'"),
-        ("  train: {name: train}", "  train: [train]", 8, "tasks.train: expected null or a mapping of name, file, ids, exclude, categories, got ['train']"),
+        (
+            "  train: {name: train}",
+            "  train: [train]",
+            8,
+            "tasks.train: expected null or a mapping of name, file, ids, exclude, categories, got ['train']",
+        ),
         (
             "[{name: test}]",
             "[{name: test, id: 3}]",
@@ -138,7 +143,12 @@ def test_promise_08_every_mistake_of_a_recipe_is_shown_at_once_with_its_line(tmp
             "tasks.evaluation[0].id: expected one of name, file, ids, exclude, categories, got the unknown key 'id'; did you mean ids?",
         ),
         ("[{name: test}]", "[{name: test},\n   {ids: '3'}]", 10, "tasks.evaluation[1].name: expected text"),
-        ("[{name: test}]", "[]", 9, "tasks.evaluation: expected a list of at least 1, each a mapping of name, file, ids, exclude, categories, got []"),
+        (
+            "[{name: test}]",
+            "[]",
+            9,
+            "tasks.evaluation: expected a list of at least 1, each a mapping of name, file, ids, exclude, categories, got []",
+        ),
         ("[{name: test}]", "[{name: test, ids: 3}]", 9, "tasks.evaluation[0].ids: expected null or text that matches"),
         ("turns: [2, 4]", "turns: [2, x]", 15, "horizon.turns[1]: expected an integer >= 1, got 'x'"),
         (
@@ -153,8 +163,13 @@ def test_promise_08_every_mistake_of_a_recipe_is_shown_at_once_with_its_line(tmp
         ("group_size: 2", "group_size: 2, clip: 1.0", 20, "train.algorithm.clip: expected a number > 0 and < 1, got 1.0"),
         ("group_size: 2", "group_size: 2, normalize_std: yes", 20, "train.algorithm.normalize_std: expected true or false, got 'yes'"),
         ("stack: cpu", "stack: cpu, drift: warm", 22, "engine.drift: expected one of error, warn, got 'warm'; did you mean warn?"),
-        ("stack: cpu", "stack: '${env:STACK}'", 22, "engine.stack: expected a value, got '${env:STACK}'; nothing is interpolated in a recipe"),
-        ("stack: cpu", "stack: '???'", 22, "engine.stack: expected a value, got '???'; nothing is interpolated in a recipe"),
+        (
+            "stack: cpu",
+            "stack: '${env:STACK}'",
+            22,
+            "engine.stack: expected a value, got '${env:STACK}'; only ${oc.env:AGENTGYM_NAME} is interpolated in a recipe",
+        ),
+        ("stack: cpu", "stack: '???'", 22, "engine.stack: expected a value, got '???'"),
         ("seed: 1", "seed: 1\nprofile: gpu", 3, "profile: expected no such key, got one; a profile is chosen with profile=NAME on the command line"),
         ("seed: 1", "seed: 1\nprofile_reason: why not", 3, "profile_reason: expected no such key"),
     ],
@@ -187,11 +202,14 @@ def test_promise_08_nothing_unknown_in_a_recipe_is_ignored(tmp_path: Path, old: 
         ("extends=a.yaml", "got the unknown key 'extends'"),
         ("profile_reason=x", "profile_reason: expected no such key"),
         ("profile=3", "expected profile=NAME once, got 3"),
-        ("name=${oc.env:HOME}", "nothing is interpolated in a recipe"),
+        ("name=${oc.env:HOME}", "name: expected a variable AGENTGYM_... that names no key, token, secret or password, got 'HOME'"),
         ("name=*x", "expected plain values, got the alias *x"),
         ("name=!!str x", "expected plain values, got the tag"),
         ("description=run #3", "expected one value, got '#3' after it"),
-        ("tasks.evaluation=[{name: a, id: 3}]", "override 'tasks.evaluation=[{name: a, id: 3}]': tasks.evaluation[0].id: expected one of name, file, ids"),
+        (
+            "tasks.evaluation=[{name: a, id: 3}]",
+            "override 'tasks.evaluation=[{name: a, id: 3}]': tasks.evaluation[0].id: expected one of name, file, ids",
+        ),
         ("horizon.kind=fixed", "override 'horizon.kind=fixed': horizon.turns: expected an integer >= 1, got nothing"),
     ],
 )
@@ -249,6 +267,22 @@ def test_broken_profiles_and_extends_are_refused(tmp_path: Path, profiles: str, 
         ("train.updates_per_step=5", "train.updates_per_step: expected at most the 4 episodes of a step, got 5"),
         ("tasks.evaluation=[{name: a}, {name: a}]", "tasks.evaluation[1].name: expected each split once, got 'a' again"),
         ("tasks.train=null", "tasks.train: expected a split to train on, got null"),
+        (
+            "horizon={kind: fixed, turns: 3277}",
+            "horizon: expected at most 3276 turns, which is what fits 32768 tokens of context at 10 a turn, got 3277",
+        ),
+        (
+            "evaluation.horizon=3277",
+            "evaluation.horizon: expected at most 3276 turns, which is what fits 32768 tokens of context at 10 a turn, got 3277",
+        ),
+        ("cluster.gpus_per_node=8", "cluster: expected what engine local can do, got cluster; engine verl can"),
+        ("policy.sampling.top_p=0.9", "policy.sampling.top_p: expected what engine local can do, got 0.9; engine verl can"),
+        ("train.passes_per_step=2", "train.passes_per_step: expected what engine local can do, got 2; engine verl can"),
+        (
+            "train.algorithm={kind: ppo, critic_learning_rate: 1e-5}",
+            "train.algorithm.kind: expected what engine local can do, got ppo; engine verl can",
+        ),
+        ("engine.kind=verl", "engine.kind: expected local, or verl beside a section cluster that says how many GPUs it has, got verl without one"),
     ],
 )
 def test_values_that_do_not_fit_each_other_are_refused(tmp_path: Path, override: str, text: str) -> None:

@@ -1,0 +1,91 @@
+"""What each engine can do, as one table. A recipe that asks an engine for what it lacks is refused before anything starts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from agentgym_cli.recipe.schema.run import Run
+from agentgym_cli.recipe.wording import listed
+from agentgym_cli.recipe.yaml import KeyPath
+
+ENGINES = ("local", "verl")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feature:
+    """Something that a recipe can ask of its engine."""
+
+    name: str
+    """In words that follow ``engine local has no``."""
+    key: KeyPath
+    """Where a recipe asks for it."""
+    asked: Callable[[Run], bool]
+    engines: tuple[str, ...]
+    """Engines that have it."""
+
+
+def _algorithm(kind: str) -> Callable[[Run], bool]:
+    return lambda run: run.train is not None and run.train.algorithm.kind == kind
+
+
+_KIND = ("train", "algorithm", "kind")
+FEATURES = (
+    Feature(name="algorithm grpo", key=_KIND, asked=_algorithm("grpo"), engines=("local", "verl")),
+    Feature(name="algorithm rloo", key=_KIND, asked=_algorithm("rloo"), engines=("verl",)),
+    Feature(name="algorithm reinforce_plus_plus", key=_KIND, asked=_algorithm("reinforce_plus_plus"), engines=("verl",)),
+    Feature(name="algorithm ppo", key=_KIND, asked=_algorithm("ppo"), engines=("verl",)),
+    Feature(name="warm start", key=("warm_start",), asked=lambda run: run.warm_start is not None, engines=("local",)),
+    Feature(
+        name="training of gains alone",
+        key=("train", "parameters"),
+        asked=lambda run: run.train is not None and run.train.parameters == "gains",
+        engines=("local",),
+    ),
+    Feature(
+        name="several passes over a step's trajectories",
+        key=("train", "passes_per_step"),
+        asked=lambda run: run.train is not None and run.train.passes_per_step > 1,
+        engines=("verl",),
+    ),
+    Feature(
+        name="weights made from a seed",
+        key=("policy", "model", "weights"),
+        asked=lambda run: run.policy.model.weights == "seed",
+        engines=("local",),
+    ),
+    Feature(name="sampling by top_p", key=("policy", "sampling", "top_p"), asked=lambda run: run.policy.sampling.top_p < 1, engines=("verl",)),
+    Feature(name="sampling by top_k", key=("policy", "sampling", "top_k"), asked=lambda run: run.policy.sampling.top_k > 0, engines=("verl",)),
+    Feature(
+        name="chat templates",
+        key=("policy", "model", "chat_template"),
+        asked=lambda run: run.policy.model.chat_template is not None,
+        engines=("verl",),
+    ),
+    Feature(name="turn format words", key=("prompt", "turn_format"), asked=lambda run: run.prompt.turn_format == "words", engines=("local",)),
+    Feature(name="cluster", key=("cluster",), asked=lambda run: run.cluster is not None, engines=("verl",)),
+)
+
+
+def lacking(run: Run) -> Iterator[tuple[KeyPath, str]]:
+    """Every feature that the run asks for and its engine lacks: where, and ``expected ..., got ...``."""
+    engine = run.engine.kind
+    for feature in FEATURES:
+        if engine not in feature.engines and feature.asked(run):
+            yield feature.key, f"expected what engine {engine} can do, got {_value(run, feature)}; engine {listed(feature.engines)} can"
+
+
+def _value(run: Run, feature: Feature) -> str:
+    value: object = run
+    for part in feature.key:
+        value = getattr(value, str(part))
+    return f"{value}" if isinstance(value, str | int | float) else feature.name
+
+
+def table() -> str:
+    """Markdown: one row for each feature, one column for each engine."""
+    lines = [f"| a recipe may ask for | where | {' | '.join(ENGINES)} |", f"|---|---|{'---|' * len(ENGINES)}"]
+    for feature in FEATURES:
+        has = " | ".join("yes" if engine in feature.engines else "no" for engine in ENGINES)
+        lines.append(f"| {feature.name} | `{'.'.join(map(str, feature.key))}` | {has} |")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,145 @@
+"""Combinations that no single field can state: batches and clusters, protocols, the engines' table, profiles that were not chosen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Split
+
+from agentgym_cli.episode.tokens import TurnTokens
+from agentgym_cli.errors import RecipeError
+from agentgym_cli.recipe.features import ENGINES, FEATURES, table
+from agentgym_cli.recipe.resolve import Resolved, resolve
+from agentgym_cli.recipe.rules import LEAST_TURN_TOKENS, longest
+from agentgym_cli.recipe.schema.learning import FixedHorizon, HorizonSpec, IncrementHorizon, StagesHorizon
+from tests.recipe.builders import RECIPE, has, write_recipe
+
+VERL = RECIPE.replace("engine: {kind: local, stack: cpu}", "engine: {kind: verl, stack: cpu}\ncluster: {gpus_per_node: 8}").replace(
+    "tasks_per_step: 2", "tasks_per_step: 32"
+)
+
+
+def made(path: str, *overrides: str) -> Resolved:
+    return resolve(path, overrides, survey=has())
+
+
+def complaint(path: str, *overrides: str) -> str:
+    with pytest.raises(RecipeError) as caught:
+        made(path, *overrides)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("override", "text"),
+    [
+        # 32 tasks in 3 updates leave two over
+        ("train.updates_per_step=3", "train.updates_per_step: expected a divisor of the 32 tasks of a step, got 3"),
+        # 32 / 16 = 2 tasks of 2 episodes are 4, which 8 GPUs cannot share
+        (
+            "train.updates_per_step=16",
+            "train.tasks_per_step: expected episodes of an update that 8 GPUs can share, got 4 (32 tasks / 16 updates x 2)",
+        ),
+        # 32 tasks of 2 are 64, which 3 nodes of 8 cannot share
+        ("cluster.nodes=3", "train.tasks_per_step: expected episodes of an update that 24 GPUs can share, got 64 (32 tasks / 1 updates x 2)"),
+        ("cluster.tensor_parallel=3", "cluster.tensor_parallel: expected a divisor of the 8 GPUs of a node, got 3"),
+        ("train.parameters=gains", "train.parameters: expected what engine verl can do, got gains; engine local can"),
+        ("prompt.turn_format=words", "prompt.turn_format: expected what engine verl can do, got words; engine local can"),
+        ("evaluation.horizon=4000", "evaluation.horizon: expected at most 3276 turns"),
+    ],
+)
+def test_a_batch_that_the_engine_cannot_divide_and_a_feature_that_it_lacks_are_refused(tmp_path: Path, override: str, text: str) -> None:
+    assert text in complaint(write_recipe(tmp_path, VERL), override)
+
+
+@pytest.mark.parametrize("override", ["train.updates_per_step=4", "cluster.nodes=2", "cluster.gpus_per_node=0", "cluster.tensor_parallel=4"])
+def test_batches_that_divide_are_accepted(tmp_path: Path, override: str) -> None:
+    assert made(write_recipe(tmp_path, VERL), override).run.engine.kind == "verl"
+
+
+def test_a_combination_that_only_another_profile_makes_impossible_is_shown_with_its_name_and_line(tmp_path: Path) -> None:
+    path = write_recipe(tmp_path, RECIPE + "profiles:\n  laptop: {}\n  wide:\n    train: {passes_per_step: 2}\n    evaluation: {horizon: 4000}\n")
+    said = complaint(path, "budgets.context_tokens=30")
+    assert f"{path}:26: with profile wide: train.passes_per_step: expected what engine local can do, got 2; engine verl can" in said
+    assert f"{path}:27: with profile wide: evaluation.horizon: expected at most 3276 turns" in said
+    # the override is meant for the chosen profile, where 4 turns of 10 tokens do not fit 30
+    assert "evaluation.horizon: expected at most 3 turns, which is what fits 30 tokens of context at 10 a turn, got 4" in said
+
+
+def test_an_evaluation_cadence_needs_training_and_steps_to_fall_between(tmp_path: Path) -> None:
+    path = write_recipe(tmp_path)
+    assert "evaluation.every: expected null where nothing is trained, got 5" in complaint(path, "train=null", "evaluation.every=5")
+    [warning] = made(path, "evaluation.every=20").warnings
+    assert warning.endswith("evaluation.every: expected fewer than the 20 steps, got 20: no evaluation falls in between")
+
+
+@pytest.mark.parametrize(
+    ("schedule", "turns"),
+    [
+        (FixedHorizon(turns=7), 7),
+        (StagesHorizon(turns=(3, 9, 5), steps=(1,)), 9),
+        (IncrementHorizon(start=2, increment=3, every=1, cap=6), 6),
+    ],
+)
+def test_the_longest_horizon_of_a_schedule(schedule: HorizonSpec, turns: int) -> None:
+    assert longest(schedule) == turns
+
+
+def test_the_least_tokens_of_a_turn_are_those_of_the_layout() -> None:
+    # one token for each role and each line feed, as in the tokenizers of the Qwen family
+    words = ["<|im_start|>", "<|im_end|>", "user", "assistant", "system", "\n", "<obs>", "<act>", "<end>", "<unk>"]
+    tokenizer = Tokenizer(WordLevel({word: number for number, word in enumerate(words)}, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = Split("\n", "isolated")
+    tokenizer.add_special_tokens(["<|im_start|>", "<|im_end|>", "<obs>", "<act>", "<end>"])
+    for turn_format, least in LEAST_TURN_TOKENS.items():
+        between = TurnTokens(tokenizer, turn_format).next("", stop_sampled=True)  # type: ignore[arg-type]
+        assert len(between) + 1 == least, turn_format
+
+
+CLAIMS = "evaluation={protocol: agentgym-rl, horizon: 30}"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "warnings"),
+    [
+        ((CLAIMS,), []),
+        (("evaluation={protocol: agenteval, horizon: 20}",), []),
+        (
+            ("evaluation={protocol: agenteval, horizon: 30}",),
+            ["evaluation.horizon: expected 20, what protocol agenteval says for textcraft, got 30"],
+        ),
+        (
+            ("evaluation={protocol: agentgym-rl, horizon: 4, samples_per_task: 2, temperature: greedy, limit: 5}",),
+            [
+                "evaluation.horizon: expected 30, what protocol agentgym-rl says for textcraft, got 4",
+                "evaluation.samples_per_task: expected 1, what protocol agentgym-rl says, got 2",
+                "evaluation.temperature: expected 1.0, what protocol agentgym-rl says, got greedy",
+                "evaluation.limit: expected null, since protocol agentgym-rl runs every task, got 5",
+            ],
+        ),
+        (
+            (CLAIMS, "policy.sampling.temperature=0.7"),
+            ["evaluation.temperature: expected 1.0, what protocol agentgym-rl says, got 0.7"],
+        ),
+        (
+            ("evaluation={protocol: agentgym2, horizon: 4}",),
+            ["evaluation.protocol: expected a public procedure, got agentgym2: its tasks, metric and harness are not, so nothing compares"],
+        ),
+    ],
+)
+def test_departures_from_a_claimed_protocol_are_warnings(tmp_path: Path, overrides: tuple[str, ...], warnings: list[str]) -> None:
+    found = made(write_recipe(tmp_path), "train.steps=11", *overrides).warnings
+    assert [warning[warning.index(": evaluation.") + 2 :] for warning in found] == warnings
+
+
+def test_every_feature_names_a_key_of_the_recipe_and_an_engine(tmp_path: Path) -> None:
+    run = made(write_recipe(tmp_path)).run
+    for feature in FEATURES:
+        value: object = run
+        for part in feature.key:
+            value = getattr(value, str(part))
+        assert feature.engines, feature.name
+        assert set(feature.engines) <= set(ENGINES)
+    assert len(table().splitlines()) == len(FEATURES) + 2
