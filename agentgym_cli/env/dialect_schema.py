@@ -114,8 +114,10 @@ class ResetRoute:
     errors: tuple[Match, ...] = ()
     task_field: FieldName
     """Request field that takes the task's number."""
-    observation: Pointer
-    """Where the reply has the first observation, a string."""
+    task: Pointer | None = None
+    """Where the reply says what the task is, a string that goes on a line before the observation; None where the observation says it."""
+    observation: Pointer | None
+    """Where the reply has the first observation, a string; null asks the observe route for it."""
 
 
 @section
@@ -125,12 +127,16 @@ class StepRoute:
     call: Post
     send: dict[FieldName, Scalar] = Field(default_factory=dict)
     errors: tuple[Match, ...] = ()
+    not_errors: tuple[Match, ...] = ()
+    """Replies that answer an action which the world did not understand: a turn, although an entry of ``errors`` describes them."""
     action_field: FieldName
     action_suffix: Annotated[str, Field(max_length=20)] = ""
     """What the server wants after every action, e.g. a line feed."""
     observation: Pointer
     reward: Pointer
     """Where the reply has the reward, a finite number."""
+    reward_when_done: bool = False
+    """Only the reward of the turn that ends the task is one; any other is read as 0."""
     done: Pointer
     """Where the reply says, as true or false, that the task is over."""
 
@@ -191,6 +197,12 @@ class Routes:
     """None: sessions cannot be released; closing is then nothing at all."""
     oracle: OracleRoute | None = None
     verify: VerifyRoute | None = None
+
+    @model_validator(mode="after")
+    def _first_observation_somewhere(self) -> Routes:
+        if self.reset.observation is None and self.observe is None:
+            raise ValueError("expected an observe route beside reset.observation: null")
+        return self
 
     def calls(self) -> tuple[str, ...]:
         """Method and path of every route."""

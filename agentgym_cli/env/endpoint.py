@@ -67,13 +67,17 @@ class Endpoint:
     async def reset(self, session: SessionId, task_index: int) -> str:
         """Start a task; its first observation."""
         route = self._routes.reset
-        return (await self._call(route, {**self._named(session), route.task_field: task_index})).text(route.observation)
+        reply = await self._call(route, {**self._named(session), route.task_field: task_index})
+        observation = await self.observe(session) if route.observation is None else reply.text(route.observation)
+        return observation if route.task is None else f"{reply.text(route.task)}\n{observation}"
 
     async def step(self, session: SessionId, action: str) -> StepReply:
         """Execute one action."""
         route = self._routes.step
         reply = await self._call(route, {**self._named(session), route.action_field: action + route.action_suffix})
-        return StepReply(observation=reply.text(route.observation), reward=reply.number(route.reward), done=reply.flag(route.done))
+        reward, done = reply.number(route.reward), reply.flag(route.done)
+        counts = done or not route.reward_when_done
+        return StepReply(observation=reply.text(route.observation), reward=reward if counts else 0.0, done=done)
 
     async def observe(self, session: SessionId) -> str:
         """The last observation; SERVER_4XX where the dialect has no such route."""
@@ -112,7 +116,8 @@ class Endpoint:
         raw = await exchange(self._http, request, seconds=self._seconds)
         session = fields.get(self.dialect.spec.session.field)
         where = f"{route.call} at {self.url}" if session is None else f"{route.call} at {self.url}, session {shortened(session)}"
-        return _accepted(raw, where, (*route.errors, *self.dialect.spec.errors))
+        not_errors = route.not_errors if isinstance(route, StepRoute) else ()
+        return _accepted(raw, where, errors=(*route.errors, *self.dialect.spec.errors), not_errors=not_errors)
 
     def _request(self, call: str, fields: Mapping[str, Json]) -> httpx.Request:
         method, url = self._targets[call]
@@ -125,9 +130,9 @@ class Endpoint:
         return method, httpx.URL(self.url + path)
 
 
-def _accepted(raw: RawReply, where: str, errors: tuple[Match, ...]) -> Reply:
+def _accepted(raw: RawReply, where: str, *, errors: tuple[Match, ...], not_errors: tuple[Match, ...]) -> Reply:
     body, broken = _json_or_text(raw)
-    if any(error.holds(raw.status, body) for error in errors):
+    if any(error.holds(raw.status, body) for error in errors) and not any(answer.holds(raw.status, body) for answer in not_errors):
         raise EnvFailure(InfraCause.REPORTED_ERROR, f"{where}: expected an answer, got the error {shortened(body)} (HTTP {raw.status})")
     if not 200 <= raw.status < 300:
         cause = {4: InfraCause.SERVER_4XX, 5: InfraCause.SERVER_5XX}.get(raw.status // 100, InfraCause.PROTOCOL)

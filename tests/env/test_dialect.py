@@ -92,7 +92,7 @@ def test_what_the_random_policy_finds_in_a_listing():
         (
             "action_field",
             "action_feild",
-            ":14: routes.step.action_feild: expected one of call, send, errors, action_field",
+            ":14: routes.step.action_feild: expected one of call, send, errors, not_errors, action_field",
             "did you mean action_field?",
         ),
         ("session: {field", "sesion: {field", ":7: sesion: expected one of name,", "did you mean session?"),
@@ -115,6 +115,7 @@ def test_what_the_random_policy_finds_in_a_listing():
         ("{pointer: /error}", "{}", "errors.0: expected a status or a pointer", None),
         ("{pointer: /error}", "{status: 200, equals: 3}", "errors.0: expected a pointer beside equals", None),
         ("'Could not '", "'Could not ('", "invalid_action.0: expected a regular expression, got 'Could not ('", None),
+        ("data_idx, observation: /observation", "data_idx", "routes.reset.observation: expected a value, got nothing", None),
         ("call: POST /step", "call: GET /step", "routes.step.call: expected text that matches", None),
         ("prompt: textcraft.txt", "prompt: ../secret.txt", "prompt: expected text that matches", None),
         ("prompt: textcraft.txt", "prompt: missing.txt", "missing.txt: expected a readable file", None),
@@ -133,6 +134,16 @@ def test_promise_08_a_dialect_that_cannot_be_meant_is_refused(tmp_path, old, new
     assert message in str(caught.value)
     assert caught.value.hint == hint
     assert str(tmp_path) in str(caught.value)
+
+
+def test_promise_08_a_first_observation_that_comes_from_nowhere_is_refused(tmp_path):
+    assert edited(tmp_path, "data_idx, observation: /observation", "data_idx, observation: null").spec.routes.reset.observation is None
+    observe = '  observe: {call: GET /observation, observation: ""}\n'
+    text = (tmp_path / "mine.yaml").read_text()
+    assert observe in text
+    (tmp_path / "mine.yaml").write_text(text.replace(observe, ""))
+    with pytest.raises(RecipeError, match=r"expected an observe route beside reset\.observation: null"):
+        load_dialect(tmp_path / "mine.yaml")
 
 
 def test_promise_08_an_unknown_dialect_is_refused_with_the_nearest_name():

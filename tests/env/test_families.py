@@ -1,4 +1,4 @@
-"""The schema fits AgentGym's other families: each described here, each reading replies as its servers were recorded or documented to give them."""
+"""AgentGym's other families, shipped or described here: each reads replies as its servers were recorded or documented to give them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import httpx
 import pytest
 
 from agentgym_cli.env.contract import EnvFailure, InfraCause, StepReply
-from agentgym_cli.env.dialect import Dialect, load_dialect
+from agentgym_cli.env.dialect import Dialect, load_dialect, shipped_dialects
 from agentgym_cli.env.endpoint import Endpoint
 from agentgym_cli.env.wire import build_http
+from agentgym_cli.episode.actions import action_text, read_action
 
 COMMON = """
 default_port: 36001
@@ -21,19 +22,6 @@ deviations: {done_latching: the client latches done, create: a recycled id is fo
 BY_ID = "session: {field: id, recycled: false}\n"
 BY_ENV_IDX = "session: {field: env_idx, recycled: true}\n"
 FAMILIES = {
-    "babyai": BY_ID
-    + """
-name: babyai
-done_sticky: true
-routes:
-  health: {call: GET /, greeting: {pointer: "", equals: This is environment BabyAI.}}
-  create: {call: POST /create, session: /id}
-  reset: {call: POST /reset, task_field: data_idx, observation: /observation}
-  step: {call: POST /step, action_field: action, observation: /observation, reward: /reward, done: /done}
-  observe: {call: GET /observation, observation: /observation}
-  close: {call: POST /close, closed: {pointer: "", equals: true}}
-errors: [{pointer: /error}]
-""",
     "sqlgym": BY_ENV_IDX
     + """
 name: sqlgym
@@ -44,17 +32,6 @@ routes:
   reset: {call: POST /reset, task_field: item_id, observation: /0}
   step: {call: POST /step, action_field: action, observation: /state, reward: /reward, done: /done}
   observe: {call: GET /observation, observation: ""}
-""",
-    "searchqa": BY_ENV_IDX
-    + """
-name: searchqa
-done_sticky: false
-routes:
-  health: {call: GET /, greeting: {pointer: "", equals: ok}}
-  create: {call: POST /create, send: {id: 0}, session: ""}
-  reset: {call: POST /reset, task_field: id, observation: ""}
-  step: {call: POST /step, action_field: action, observation: /observation, reward: /reward, done: /done}
-  close: {call: POST /close, closed: {pointer: "", equals: true}}
 """,
     "alfworld": BY_ID
     + """
@@ -78,34 +55,14 @@ routes:
   step: {call: POST /step, action_field: action, action_suffix: "\\n", observation: /observation, reward: /reward, done: /done}
 errors: [{pointer: /error}]
 """,
-    "webarena": BY_ENV_IDX
-    + """
-name: webarena
-done_sticky: false
-routes:
-  health: {call: GET /, format: text, greeting: {pointer: "", equals: ok}}
-  create: {call: POST /create, session: /env_idx}
-  reset:
-    call: POST /reset
-    send: {seed: 0}
-    task_field: idx
-    observation: /observation
-    errors: [{pointer: /observation, equals: TimeoutError}]
-  step:
-    call: POST /step
-    action_field: action
-    observation: /observation
-    reward: /reward
-    done: /terminated
-    errors: [{pointer: /info, is_null: true}]
-  close: {call: POST /close, closed: {pointer: /closed, equals: closed}}
-""",
 }
 
 
 @pytest.fixture
 def dialect_of(tmp_path):
     def load(family: str) -> Dialect:
+        if family in shipped_dialects():
+            return load_dialect(family)
         (tmp_path / "prompt.txt").write_text("Act.")
         (tmp_path / f"{family}.yaml").write_text(COMMON + FAMILIES[family])
         return load_dialect(tmp_path / f"{family}.yaml")
@@ -132,9 +89,32 @@ ERROR, CRASH, MISSING = InfraCause.REPORTED_ERROR, InfraCause.SERVER_5XX, InfraC
             "babyai",
             ("step", "fly"),
             'POST /step {"id":5,"action":"fly"}',
-            (200, '{"observation":"no","reward":0.5,"score":2.0,"done":false}'),
-            ("no", 0.5, False),
+            (200, '{"observation":"no","reward":0.27,"score":0.81,"done":false}'),
+            ("no", 0.0, False),
         ),
+        (
+            "babyai",
+            ("step", "go"),
+            'POST /step {"id":5,"action":"go"}',
+            (200, '{"observation":"The task is completed.","reward":0.91,"score":0.91,"done":true}'),
+            ("The task is completed.", 0.91, True),
+        ),
+        ("babyai", ("reset", -1), 'POST /reset {"id":5,"data_idx":-1}', (200, '{"error":"Seed must be greater"}'), ERROR),
+        (
+            "sciworld",
+            ("reset", 9),
+            'POST /reset {"id":5,"data_idx":9}',
+            (200, '{"task_description":"Boil water.","observation":"A hallway.","reward":0,"score":0,"done":false}'),
+            "Boil water.\nA hallway.",
+        ),
+        (
+            "sciworld",
+            ("step", "focus on air"),
+            'POST /step {"id":5,"action":"focus on air"}',
+            (200, '{"observation":"You focus.","reward":-103,"score":-100,"done":true}'),
+            ("You focus.", -100.0, True),
+        ),
+        ("sciworld", ("close",), 'POST /close {"id":5}', (500, "Internal Server Error"), CRASH),
         ("babyai", ("step", "fly"), 'POST /step {"id":5,"action":"fly"}', (200, '{"error":"0"}'), ERROR),
         ("babyai", ("observe",), "GET /observation?id=5 ", (200, '{"observation":"o","reward":0,"done":false}'), "o"),
         ("babyai", ("close",), 'POST /close {"id":5}', (200, "false"), ERROR),
@@ -150,6 +130,16 @@ ERROR, CRASH, MISSING = InfraCause.REPORTED_ERROR, InfraCause.SERVER_5XX, InfraC
         ("sqlgym", ("step", "select 1"), 'POST /step {"env_idx":5,"action":"select 1"}', (500, "Internal Server Error"), CRASH),
         ("searchqa", ("create",), 'POST /create {"id":0}', (200, "3"), 3),
         ("searchqa", ("reset", 9), 'POST /reset {"env_idx":5,"id":9}', (200, '"Who?"'), "Who?"),
+        ("searchqa", ("observe",), "GET /observation?env_idx=5 ", (200, '"Who?"'), "Who?"),
+        ("searchqa", ("reset", 221328), 'POST /reset {"env_idx":5,"id":221328}', (500, "Internal Server Error"), CRASH),
+        (
+            "searchqa",
+            ("step", "<answer>Rome</answer>"),
+            'POST /step {"env_idx":5,"action":"<answer>Rome</answer>"}',
+            (200, '{"observation":"Sorry","reward":0.0,"done":false,"info":null}'),
+            ("Sorry", 0.0, False),
+        ),
+        ("searchqa", ("close",), 'POST /close {"env_idx":5}', (200, "false"), ERROR),
         ("searchqa", ("close",), 'POST /close {"env_idx":5}', (200, "true"), None),
         (
             "alfworld",
@@ -189,7 +179,22 @@ ERROR, CRASH, MISSING = InfraCause.REPORTED_ERROR, InfraCause.SERVER_5XX, InfraC
             (200, '{"observation":"Timeout 30000ms","reward":0,"terminated":false,"truncated":false,"info":null}'),
             ERROR,
         ),
-        ("webarena", ("close",), 'POST /close {"env_idx":5}', (200, '"Close Env 5 time out."'), ERROR),
+        (
+            "webarena",
+            ("step", "x"),
+            'POST /step {"env_idx":5,"action":"x"}',
+            (200, '{"observation":"page","reward":1.0,"terminated":false,"truncated":false,"info":{}}'),
+            ("page", 0.0, False),
+        ),
+        (
+            "webarena",
+            ("step", "```clic [7]```"),
+            'POST /step {"env_idx":5,"action":"```clic [7]```"}',
+            (200, '{"observation":"Invalid action clic [7]","reward":0,"terminated":false,"truncated":false,"info":null}'),
+            ("Invalid action clic [7]", 0.0, False),
+        ),
+        ("webarena", ("close",), 'POST /close {"env_idx":5}', (200, '{"closed":"closed"}'), None),
+        ("webarena", ("close",), 'POST /close {"env_idx":5}', (200, '{"closed":"Close Env 5 time out."}'), ERROR),
     ],
 )
 async def test_a_family_is_spoken_to_in_its_own_words(dialect_of, family, call, sent, reply, meaning):
@@ -236,3 +241,65 @@ async def test_servers_under_a_prefix_are_reached_there(dialect_of):
 
     await Endpoint(build_http(transport=httpx.MockTransport(answer)), dialect_of("wordle"), "http://host:36001/wordle/", call_seconds=1).create()
     assert paths == ["/wordle/create"]
+
+
+async def test_a_first_observation_can_come_from_the_observe_route():
+    requests: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        requests.append(f"{request.method} {request.url.raw_path.decode()}")
+        page = {"observation": "[1] link", "sites": ["map"], "object": "Find it."}
+        return httpx.Response(200, json=page if request.method == "POST" else "OBSERVATION: [1] link OBJECTIVE: Find it.")
+
+    endpoint = Endpoint(build_http(transport=httpx.MockTransport(answer)), load_dialect("webarena"), "http://host", call_seconds=1)
+    assert await endpoint.reset(SESSION, 7) == "OBSERVATION: [1] link OBJECTIVE: Find it."
+    assert requests == ["POST /reset", "GET /observation?env_idx=5"]
+
+
+@pytest.mark.parametrize(
+    ("family", "action_format", "text", "action"),
+    [
+        ("babyai", "react", "Thought: a ball\nAction: go to `red ball 1`.", "go to red ball 1"),
+        ("babyai", "react", "Action: turn left\nAction: turn right", None),
+        ("sciworld", "react", "Thought: the Action: is next\nAction:\nopen door to kitchen\n", "open door to kitchen"),
+        ("sciworld", "react", "Action: look around\nAction: pick up thermometer (in box)", "pick up thermometer (in box)"),
+        ("sciworld", "react", "open door to kitchen", ""),
+        ("searchqa", "plain", " <think>It is Rome.</think> <answer>Rome</answer>\n", "<think>It is Rome.</think> <answer>Rome</answer>"),
+        ("webarena", "code_block", "So I do ```click [7]```, once.", "So I do ```click [7]```, once."),
+        ("webarena", "code_block", "One:\n```\nstop [N/A]\n```", "One:\n```\nstop [N/A]\n```"),
+        ("webarena", "code_block", "So I do ```click [7]", None),
+    ],
+)
+def test_a_family_reads_actions_as_its_own_client_does(family, action_format, text, action):
+    parsed = read_action(text, load_dialect(family).rules().actions[action_format])
+    assert (parsed.action if parsed.local_observation is None else None) == action
+
+
+@pytest.mark.parametrize(
+    ("family", "rewards", "met"),
+    [
+        ("babyai", [0.0, 0.91], True),
+        ("babyai", [0.0, 0.0], False),
+        ("sciworld", [17.0, 100.0], True),
+        ("sciworld", [100.0, 99.0], False),
+        ("sciworld", [17.0, -100.0], False),
+        ("searchqa", [0.0, 1.0], True),
+        ("webarena", [0.0, 0.0], False),
+        ("webarena", [1.0], True),
+    ],
+)
+def test_what_counts_as_a_success_of_a_family_that_is_done(family, rewards, met):
+    assert load_dialect(family).spec.success.met(rewards) is met
+
+
+def test_a_random_policy_finds_the_listed_actions_of_babyai_and_sciworld():
+    babyai = 'You see a key.\nAvailable actions: ["turn left", "go to grey key 1", "check available actions"]'
+    assert load_dialect("babyai").spec.random.found(babyai) == ["turn left", "go to grey key 1"]
+    sciworld = "You also see:\n\tA door to the art studio (that is closed)\n\tA door to the kitchen (that is open)"
+    assert load_dialect("sciworld").spec.random.found(sciworld) == ["open door to art studio", "go to kitchen"]
+
+
+def test_a_known_action_said_as_a_code_block_stays_a_block_for_the_server_that_reads_it():
+    assert read_action(action_text("scroll [down]", "code_block"), load_dialect("webarena").rules().actions["code_block"]).action == (
+        "```scroll [down]```"
+    )
