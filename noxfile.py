@@ -104,3 +104,9 @@ def slow(session: nox.Session) -> None:
 def e2e(session: nox.Session) -> None:
     """Real servers, whole commands, and the wheel in an empty folder."""
     pytest(session, 1800, "local", "-m", f"e2e and {ELSEWHERE}")
+
+
+@nox.session
+def lock(session: nox.Session) -> None:
+    """Write lockfiles/ again with uv, which asks a package index; ``-- --upgrade`` takes the newest versions, ``-- cpu dev`` only those stacks."""
+    bounded(session, 1200, str(environment(session, "core") / "python"), "lockfiles/make.py", *session.posargs)

@@ -1,88 +1,161 @@
-"""Writes lockfiles/STACK.txt from what the running interpreter has: ``python lockfiles/make.py cpu local``.
+"""Writes lockfiles/STACK.txt with uv: ``python lockfiles/make.py [STACK ...] [--upgrade]``, without names all of them.
 
-Versions are the installed ones of everything that an extra of agentgym-cli needs; hashes come from pip's own reports, one for each
-interpreter and platform, so they are of the files that pip would install there. Nothing is installed and no address is written.
+Present versions are kept where they still fit; ``--upgrade`` takes the newest. Nothing is installed and no address is written.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
 import tempfile
-from collections import defaultdict
-from importlib import metadata
+from dataclasses import dataclass
 from pathlib import Path
 
-from packaging.requirements import Requirement
+from agentgym_cli.recipe.lock import normalized, of_torch
 
 FOLDER = Path(__file__).parent
-LINUX = [f"manylinux_2_{minor}" for minor in (5, 12, 17, 24, 26, 27, 28, 31, 34)] + ["manylinux1", "manylinux2010", "manylinux2014"]
-PLATFORMS = {
-    "Linux x86_64": [f"{name}_x86_64" for name in LINUX],
-    "Linux aarch64": [f"{name}_aarch64" for name in LINUX],
-    "macOS arm64": ["macosx_14_0_arm64"],
+UV_SECONDS = 600
+TORCH = "2.13.0"
+"""Of every stack that runs on a CPU; noxfile.py and the README install the same."""
+EVERYWHERE = ("--universal", "--python-version=3.11", "--fork-strategy=fewest")
+CUDA_LINUX = ("--python-version=3.12", "--python-platform=x86_64-manylinux_2_28")
+CPU_LINUX = ("--python-version=3.11", "--python-platform=x86_64-manylinux_2_28")
+PIN = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)==([^\s;\\]+)")
+HASH = re.compile(r"--hash=(sha256:[0-9a-f]{64})")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stack:
+    """One lock: what it is for, what goes into it, and where it holds."""
+
+    purpose: str
+    sources: tuple[str, ...]
+    """What uv resolves, as its arguments."""
+    target: tuple[str, ...]
+    """Interpreters and platforms, as uv's arguments."""
+    built: tuple[tuple[str, str], ...] = ()
+    """Version by name of torch and of what is built for one build of it: comments, since the machine chooses the build."""
+    notes: tuple[str, ...] = ()
+    """More lines of the header."""
+
+
+PLATFORMS = "Holds on Linux x86_64, Linux aarch64 and macOS arm64, Python 3.11 to 3.13."
+STACKS = {
+    "cpu": Stack(
+        purpose="what agentgym-cli[local] runs with",
+        sources=("pyproject.toml", "--extra=local"),
+        target=EVERYWHERE,
+        built=(("torch", TORCH),),
+        notes=(PLATFORMS,),
+    ),
+    "dev": Stack(
+        purpose="what the checks and tests run with, agentgym-cli[local,dev]",
+        sources=("pyproject.toml", "--extra=local", "--extra=dev"),
+        target=EVERYWHERE,
+        built=(("torch", TORCH),),
+        notes=(PLATFORMS,),
+    ),
+    "envs": Stack(
+        purpose="what the servers and everything but training run with, agentgym-cli[envs], without torch",
+        sources=("pyproject.toml", "--extra=envs"),
+        target=EVERYWHERE,
+        notes=(PLATFORMS,),
+    ),
+    "verl-cpu": Stack(
+        purpose="the cluster stack on a CPU, for rehearsing a launch: verl, Ray and vLLM's CPU build",
+        sources=("lockfiles/verl-cpu.in", "--no-deps"),
+        target=CPU_LINUX,
+        built=(("torch", TORCH),),
+        notes=(
+            "Holds on Linux x86_64, Python 3.11.",
+            "Installed and run: lockfiles/verl-cpu.in has the versions of an environment in which verl trained two steps of GRPO with vLLM.",
+            "vLLM's CPU build asks for torchvision, torchaudio, torchcodec and an older setuptools, and runs without: hence --no-deps.",
+        ),
+    ),
+    "verl-cuda": Stack(
+        purpose="the cluster stack on CUDA: verl, Ray and vLLM, with agentgym-cli[envs]",
+        sources=("pyproject.toml", "--extra=envs", "lockfiles/verl-cuda.in"),
+        target=CUDA_LINUX,
+        built=(("torch", "2.11.0"), ("torchvision", "0.26.0"), ("torchaudio", "2.11.0")),
+        notes=(
+            "Resolved, not installed: no machine with CUDA was at hand. Holds on Linux x86_64 with glibc 2.28 or newer, Python 3.12.",
+            "flash-attn is built against the torch that is there, so it is a step of its own: pip install --no-build-isolation flash-attn",
+        ),
+    ),
 }
-PYTHONS = ("3.11", "3.12", "3.13")
-APART = ("torch", "agentgym-cli")
-PIP_SECONDS = 900
-HEADER = """\
-# Stack {stack}: what agentgym-cli[{extra}] runs with. Use it with nothing else in the environment, torch first:
-#   pip install torch=={torch}
-#   pip install --no-deps --require-hashes -r lockfiles/{stack}.txt
-#   pip install --no-deps agentgym-cli
-# The machine chooses torch's build; the line below pins its version.
-# torch=={torch}
-# Hashes: wheels of {platforms} for Python {pythons}.
-"""
 
 
-def needed(extra: str) -> dict[str, str]:
-    """Installed version by name of everything that the extra needs, torch included."""
-    found: dict[str, str] = {}
-    waiting = [("agentgym-cli", frozenset({extra}))]
-    seen = set(waiting)
-    while waiting:
-        name, extras = waiting.pop()
-        found[name] = metadata.version(name)
-        for line in metadata.requires(name) or []:
-            requirement = Requirement(line)
-            applies = requirement.marker is None or any(requirement.marker.evaluate({"extra": each}) for each in extras | {""})
-            key = (re.sub(r"[-_.]+", "-", requirement.name).lower(), frozenset(requirement.extras))
-            if applies and key not in seen:
-                seen.add(key)
-                waiting.append(key)
-    return found
+def header(name: str, stack: Stack) -> str:
+    """The comments at the top of a lock: what it is for and how it is used."""
+    lines = [f"Stack {name}: {stack.purpose}. Use it in an environment with nothing else:"]
+    if stack.built:
+        lines.append(f"  pip install {' '.join(f'{each}=={version}' for each, version in stack.built)}")
+    lines += [f"  pip install --no-deps --require-hashes -r lockfiles/{name}.txt", "  pip install --no-deps agentgym-cli", *stack.notes]
+    if stack.built:
+        lines.append("The machine chooses the build of what follows, this file its version; what its vendors ship with torch comes with it.")
+        lines += [f"{each}=={version}" for each, version in stack.built]
+    return "".join(f"# {line}\n" for line in lines)
 
 
-def hashes(pins: dict[str, str], python: str, platforms: list[str]) -> dict[str, str]:
-    """SHA-256 by name of the wheel that pip would install for one interpreter and platform."""
+def compile_pins(sources: tuple[str, ...], target: tuple[str, ...], wanted: str, known: Path | None) -> dict[str, tuple[str, list[str]]]:
+    """Version and hashes by name, as uv resolves them.
+
+    Args:
+        wanted: further requirements, one a line.
+        known: a lock whose versions are kept where they still fit.
+    """
     with tempfile.TemporaryDirectory() as folder:
-        report = Path(folder) / "report.json"
-        options = ["--dry-run", "--ignore-installed", "--no-deps", "--quiet", "--only-binary=:all:", "--target", folder]
-        target = ["--python-version", python, *(f"--platform={name}" for name in platforms)]
-        command = [sys.executable, "-m", "pip", "install", *options, *target, "--report", str(report)]
-        subprocess.run([*command, *(f"{name}=={version}" for name, version in pins.items())], check=True, timeout=PIP_SECONDS)
-        items = json.loads(report.read_text(encoding="utf-8"))["install"]
-    return {re.sub(r"[-_.]+", "-", item["metadata"]["name"]).lower(): item["download_info"]["archive_info"]["hashes"]["sha256"] for item in items}
+        further, out = Path(folder) / "further.in", Path(folder) / "out.txt"
+        further.write_text(wanted, encoding="utf-8")
+        if known is not None and known.exists():
+            out.write_bytes(known.read_bytes())
+        options = ("--generate-hashes", "--no-header", "--no-annotate", "--quiet", f"--output-file={out}")
+        command = [sys.executable, "-m", "uv", "pip", "compile", *sources, str(further), *target, *options]
+        subprocess.run(command, cwd=FOLDER.parent, check=True, timeout=UV_SECONDS)
+        return read_pins(out.read_text(encoding="utf-8"))
 
 
-def main(stack: str, extra: str) -> None:
-    """Write the lock of a stack."""
-    versions = needed(extra)
-    pins = {name: versions[name] for name in sorted(versions) if name not in APART}
-    known: dict[str, set[str]] = defaultdict(set)
-    for python in PYTHONS:
-        for platforms in PLATFORMS.values():
-            for name, digest in hashes(pins, python, platforms).items():
-                known[name].add(digest)
-    torch = versions["torch"].partition("+")[0]
-    text = HEADER.format(stack=stack, extra=extra, torch=torch, platforms=", ".join(PLATFORMS), pythons=", ".join(PYTHONS))
-    for name, version in pins.items():
-        text += " \\\n".join([f"{name}=={version}", *(f"    --hash=sha256:{digest}" for digest in sorted(known[name]))]) + "\n"
-    (FOLDER / f"{stack}.txt").write_text(text, encoding="utf-8")
+def read_pins(text: str) -> dict[str, tuple[str, list[str]]]:
+    """Pins of uv's output. Markers are left out: every package of a lock is installed everywhere that the lock holds. SystemExit for two versions."""
+    pins: dict[str, tuple[str, list[str]]] = {}
+    for block in re.split(r"\n(?=\S)", text.strip()):
+        found = PIN.match(block)
+        if found is None:
+            raise SystemExit(f"expected name==version, got {block.splitlines()[0]!r}")
+        name = normalized(found[1])
+        if name in pins:
+            raise SystemExit(f"expected one version of {name}, got {pins[name][0]} and {found[2]}: add a constraint")
+        pins[name] = (found[2], sorted(HASH.findall(block)))
+    return pins
+
+
+def lock_text(name: str, *, upgrade: bool) -> str:
+    """The whole text of a stack's lock."""
+    stack = STACKS[name]
+    wanted = "".join(f"{each}=={version}\n" for each, version in stack.built)
+    pins = compile_pins(stack.sources, stack.target, wanted, None if upgrade else FOLDER / f"{name}.txt")
+    # What comes with torch is no line, unless another package needs a version of it that torch by itself does not bring.
+    with_torch = compile_pins((), stack.target, wanted, None) if stack.built else {}
+    apart = {each for each, (version, _) in with_torch.items() if of_torch(each) and pins.get(each, (version,))[0] == version} | dict(
+        stack.built
+    ).keys()
+    lines = [
+        " \\\n".join([f"{each}=={version}", *(f"    --hash={digest}" for digest in hashes)]) + "\n"
+        for each, (version, hashes) in sorted(pins.items())
+        if each not in apart
+    ]
+    return header(name, stack) + "".join(lines)
+
+
+def main(arguments: list[str]) -> None:
+    """Write the locks of the named stacks, or of all."""
+    names = [each for each in arguments if each != "--upgrade"] or list(STACKS)
+    if unknown := [name for name in names if name not in STACKS]:
+        raise SystemExit(f"expected stacks of {', '.join(STACKS)}, got {', '.join(unknown)}")
+    for name in names:
+        (FOLDER / f"{name}.txt").write_text(lock_text(name, upgrade="--upgrade" in arguments), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(sys.argv[1:])
