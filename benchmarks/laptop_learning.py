@@ -92,7 +92,7 @@ def open_bench(overrides: Sequence[str]) -> Bench:
         spec=run.train,
         world=TextCraft(book=shipped_book("laptop")),
         layout=layout,
-        lists=select_tasks(run.tasks, beside=resolved.folders),
+        lists=select_tasks(run.tasks, env=run.env.dialect, beside=resolved.folders),
         model=model,
         decoder=TorchDecoder(model, slots=run.engine.slots, context=run.budgets.context_tokens, stop_ids=layout.stop_ids),
     )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from agentgym_cli.recipe.features import lacking
 from agentgym_cli.recipe.protocols import departures
 from agentgym_cli.recipe.schema.computing import ClusterSpec
 from agentgym_cli.recipe.schema.learning import FixedHorizon, HorizonSpec, IncrementHorizon, StagesHorizon, TrainSpec
 from agentgym_cli.recipe.schema.run import Run
-from agentgym_cli.recipe.wording import shown
+from agentgym_cli.recipe.wording import listed, nearest, shown
 from agentgym_cli.recipe.yaml import KeyPath
 
 Finding = tuple[KeyPath, str]
@@ -33,6 +33,7 @@ def broken_rules(run: Run) -> Iterator[Finding]:
     for number, name in enumerate(names):
         if name in names[:number]:
             yield ("tasks", "evaluation", number, "name"), f"expected each split once, got {shown(name)} again"
+    yield from _overlaps(run, names)
 
 
 def doubts(run: Run) -> Iterator[Finding]:
@@ -114,6 +115,17 @@ def _batches(train: TrainSpec, cluster: ClusterSpec) -> Iterator[Finding]:
             ("train", "tasks_per_step"),
             f"expected episodes of an update that {cluster.gpus} GPUs can share, got {share} ({tasks} tasks / {updates} updates x {group})",
         )
+
+
+def _overlaps(run: Run, names: Sequence[str]) -> Iterator[Finding]:
+    """Overlaps that are allowed or reported name an evaluation split."""
+    allowed: list[tuple[KeyPath, str]] = [(("tasks", "allow_overlap", number), name) for number, name in enumerate(run.tasks.allow_overlap)]
+    notes: list[tuple[KeyPath, str]] = [
+        (("about", "reported_overlaps", number, "split"), note.split) for number, note in enumerate(run.about.reported_overlaps)
+    ]
+    for path, name in (*allowed, *notes):
+        if name not in names:
+            yield path, f"expected an evaluation split ({listed(names)}), got {shown(name)}; did you mean {nearest(name, names)}?"
 
 
 def _unreached(horizon: object, steps: int) -> Iterator[Finding]:

@@ -1,40 +1,26 @@
-"""Task lists: a manifest of tasks pinned by content, and the splits that a recipe selects from it. Asks no environment."""
+"""The task lists of a run: the splits that a recipe selects by name, by number or by a published list. Asks no environment."""
 
 from __future__ import annotations
 
-import csv
-import io
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agentgym_cli.errors import RecipeError
-from agentgym_cli.recipe.data import find_data
+from agentgym_cli.recipe.data import find_data, try_find
+from agentgym_cli.recipe.manifest import MAX_INDEX_DIGITS, read_manifest
+from agentgym_cli.recipe.manifest import TaskRow as TaskRow
+from agentgym_cli.recipe.overlap import Overlap, overlap, twins
+from agentgym_cli.recipe.published import read_published
 from agentgym_cli.recipe.schema.world import SplitSpec, TasksSpec
 from agentgym_cli.recipe.wording import listed, nearest, shown
-from agentgym_cli.recipe.yaml import read_text
 
-COLUMNS = ("index", "split", "category", "goal", "digest")
-_MAX_BYTES = 256 << 20
-_MAX_INDEX_DIGITS = 12
-_SPLIT = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.-]{0,79})?")
-_DIGEST = re.compile(r"([0-9a-f]{16})?")
-_NAMED = 3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskRow:
-    """One line of a manifest."""
-
-    index: int
-    """The server's task key."""
-    split: str
-    """Name of the split; '' for a task in none."""
-    category: str
-    goal: str
-    digest: str
-    """First 16 hex digits of the SHA-256 of the first observation; '' when it is not pinned."""
+MOST_TASKS = 1_000_000
+"""Of one split."""
+NOT_PINNED = (
+    "tasks.manifest: null: content of tasks is not pinned: a server with another order or content of tasks is not noticed; "
+    "agentgym recipe pin writes a manifest"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,111 +30,191 @@ class TaskLists:
     train: tuple[TaskRow, ...]
     """Empty in a recipe that only evaluates."""
     evaluation: Mapping[str, tuple[TaskRow, ...]]
+    warnings: tuple[str, ...] = ()
+    """What a reader of results must know of these lists; to be shown and stored."""
+    overlaps: tuple[Overlap, ...] = ()
+    """What evaluation splits share with training, where the recipe allows it."""
+
+    def rows(self) -> tuple[TaskRow, ...]:
+        """Training, then every evaluation split; a task of two splits comes twice."""
+        return (*self.train, *(row for split in self.evaluation.values() for row in split))
 
 
-def read_manifest(path: Path) -> tuple[TaskRow, ...]:
-    """Rows of a CSV file with exactly the columns of ``COLUMNS``, in any order; UTF-8, one row per task index.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """What splits are selected from."""
 
-    Raises:
-        RecipeError: names file, line and column of the first thing that cannot be meant.
-    """
-    reader = csv.reader(io.StringIO(read_text(path, _MAX_BYTES), newline=""), strict=True)
-    rows: dict[int, tuple[int, TaskRow]] = {}
-    try:
-        order = _header(next(reader, []), path)
-        for values in reader:
-            line = reader.line_num
-            if len(values) != len(COLUMNS):
-                raise RecipeError(f"{path}:{line}: expected {len(COLUMNS)} values, got {len(values)}")
-            row = _row({name: values[place] for name, place in order.items()}, f"{path}:{line}")
-            if row.index in rows:
-                raise RecipeError(f"{path}:{line}: index: expected each task once, got {row.index} again (first on line {rows[row.index][0]})")
-            rows[row.index] = (line, row)
-    except csv.Error as err:
-        raise RecipeError(f"{path}:{reader.line_num}: expected CSV, got: {err}") from err
-    return tuple(row for _, row in rows.values())
+    manifest: Mapping[int, TaskRow] | None = None
+    """By number; None where tasks are known by number alone."""
+    size: int | None = None
+    """Numbers from here on are errors; None where nobody knows."""
+    env: str
+    """What ids of a published list start with: the dialect's name."""
+    beside: Sequence[Path] = ()
+    """Where published lists are looked for first."""
 
 
-def _header(names: Sequence[str], path: Path) -> dict[str, int]:
-    for name in names:
-        if name not in COLUMNS:
-            raise RecipeError(f"{path}:1: expected the columns {listed(COLUMNS)}, got {shown(name)}; did you mean {nearest(name, COLUMNS)}?")
-    if sorted(names) != sorted(COLUMNS):
-        raise RecipeError(f"{path}:1: expected the columns {listed(COLUMNS)} once each, got {listed(names) or 'none'}")
-    return {name: place for place, name in enumerate(names)}
+def select_tasks(spec: TasksSpec, *, env: str, beside: Sequence[Path]) -> TaskLists:
+    """The task lists of a recipe, its files looked for in the folders of ``beside`` first.
 
-
-def _row(values: Mapping[str, str], where: str) -> TaskRow:
-    index = values["index"]
-    if not (index.isascii() and index.isdecimal() and len(index) <= _MAX_INDEX_DIGITS):
-        raise RecipeError(f"{where}: index: expected a task number, got {shown(index)}")
-    if not _SPLIT.fullmatch(values["split"]):
-        raise RecipeError(f"{where}: split: expected a name or nothing, got {shown(values['split'])}")
-    if not _DIGEST.fullmatch(values["digest"]):
-        raise RecipeError(f"{where}: digest: expected 16 hex digits or nothing, got {shown(values['digest'])}")
-    return TaskRow(index=int(index), split=values["split"], category=values["category"], goal=values["goal"], digest=values["digest"])
-
-
-def select(rows: Sequence[TaskRow], spec: SplitSpec, *, where: str) -> tuple[TaskRow, ...]:
-    """Rows of one split, in the order of its ids or of the manifest, renamed to the split.
+    Args:
+        env: name of the dialect.
 
     Raises:
-        RecipeError: nothing is selected, an id is named twice or is not in the manifest; starts with ``where``.
+        RecipeError: a file is missing or broken, a split is empty or cannot be meant, or an evaluation split that ``allow_overlap`` does not
+            name shares a task with training, by number or by content.
     """
-    if spec.ids is None:
-        chosen = tuple(row for row in rows if row.split == spec.name)
-        if not chosen:
-            known = sorted({row.split for row in rows if row.split})
-            like = nearest(spec.name, known)
-            hint = f"did you mean {like}?" if like else None
-            raise RecipeError(f"{where}: expected a split of the manifest ({listed(known) or 'none'}), got {shown(spec.name)}", hint=hint)
-        return chosen
-    by_index = {row.index: row for row in rows}
-    picked: dict[int, TaskRow] = {}
-    for index in _indices(spec.ids, by_index, where):
-        if index in picked:
-            raise RecipeError(f"{where}: ids: expected each task once, got {index} again")
-        picked[index] = replace(by_index[index], split=spec.name)
-    return tuple(picked.values())
-
-
-def _indices(ids: str, known: Mapping[int, TaskRow], where: str) -> Iterator[int]:
-    for part in ids.split(","):
-        first, _, last = part.partition("-")
-        if max(len(first), len(last)) > _MAX_INDEX_DIGITS:
-            raise RecipeError(f"{where}: ids: expected task numbers, got {shown(part)}")
-        low, high = int(first), int(last or first)
-        if high < low:
-            raise RecipeError(f"{where}: ids: expected a range that rises, got {part}")
-        for index in range(low, high + 1):
-            if index not in known:
-                raise RecipeError(f"{where}: ids: expected tasks of the manifest, got {index} in {part}")
-            yield index
-
-
-def select_tasks(spec: TasksSpec, *, beside: Sequence[Path]) -> TaskLists:
-    """The task lists of a recipe, its manifest looked for in the folders of ``beside`` first.
-
-    Raises:
-        RecipeError: the manifest is missing or broken, a split is empty, or training and evaluation share a task, by number or by content.
-    """
-    assert spec.manifest is not None
-    path = find_data(spec.manifest, beside=beside, where="tasks.manifest")
-    rows = read_manifest(path)
-    train = select(rows, spec.train, where=f"tasks.train ({path})") if spec.train is not None else ()
-    evaluation = {}
+    path = None if spec.manifest is None else find_data(spec.manifest, beside=beside, where="tasks.manifest")
+    rows = None if path is None else {row.index: row for row in read_manifest(path)}
+    pool = Pool(manifest=rows, size=spec.size, env=env, beside=beside)
+    at = "" if path is None else f" ({path})"
+    warnings: list[str] = []
+    train = select(spec.train, pool, where=f"tasks.train{at}", warnings=warnings) if spec.train is not None else ()
+    evaluation: dict[str, tuple[TaskRow, ...]] = {}
+    overlaps: list[Overlap] = []
     for number, split in enumerate(spec.evaluation):
-        where = f"tasks.evaluation[{number}] ({path})"
-        evaluation[split.name] = select(rows, split, where=where)
-        _refuse_overlap(train, evaluation[split.name], where=where)
-    return TaskLists(train=train, evaluation=evaluation)
+        where = f"tasks.evaluation[{number}]{at}"
+        evaluation[split.name] = select(split, pool, where=where, warnings=warnings)
+        warnings += twins(evaluation[split.name], split=split.name)
+        if (shared := overlap(train, evaluation[split.name], split=split.name)) is not None:
+            overlaps.append(_allowed(shared, spec.allow_overlap, where))
+            warnings.append(
+                f"tasks.allow_overlap: split {split.name} shares {shared.count} of {shared.tasks} tasks with training: {shared.described()}"
+            )
+    lists = TaskLists(train=train, evaluation=evaluation, overlaps=tuple(overlaps))
+    return replace(lists, warnings=(*warnings, *_not_pinned(lists.rows(), manifest=rows is not None)))
 
 
-def _refuse_overlap(train: Sequence[TaskRow], evaluation: Sequence[TaskRow], *, where: str) -> None:
-    indices = {row.index for row in train}
-    digests = {row.digest: row.index for row in train if row.digest}
-    same = [f"task {row.index}" for row in evaluation if row.index in indices]
-    alike = [f"task {row.index} (content of task {digests[row.digest]})" for row in evaluation if row.index not in indices and row.digest in digests]
-    if shared := [*same, *alike]:
-        rest = f" and {len(shared) - _NAMED} more" if len(shared) > _NAMED else ""
-        raise RecipeError(f"{where}: expected no task of the training split, got {listed(shared[:_NAMED])}{rest}")
+def select(spec: SplitSpec, pool: Pool, *, where: str, warnings: list[str]) -> tuple[TaskRow, ...]:
+    """Rows of one split, in the order of its file, of its ids or of the manifest, renamed to the split.
+
+    Args:
+        warnings: gets a sentence where ``ids`` were taken in place of a file that is not there.
+
+    Raises:
+        RecipeError: nothing is selected, a task is named twice or is not there; starts with ``where``, or names the file.
+    """
+    published = None if spec.file is None else try_find(spec.file, beside=pool.beside)
+    if published is not None:
+        there = read_published(published, env=pool.env)
+        picked = _picked(((index, str(published)) for index in there), pool, f"{where}: file")
+    elif spec.ids is not None:
+        picked = _picked(_numbers(spec.ids, f"{where}: ids"), pool, f"{where}: ids")
+    elif spec.file is not None:
+        raise _no_list(spec.file, pool.env, where)
+    else:
+        picked = _named(spec.name, pool, where)
+    kept = _of_categories(_without(picked, spec, where), spec, pool, where)
+    if spec.file is not None and published is None:
+        warnings.append(_in_place_of(spec.file, len(kept), where))
+    return tuple(replace(row, split=spec.name) for row in kept.values())
+
+
+Rows = dict[int, TaskRow]
+
+
+def _named(name: str, pool: Pool, where: str) -> Rows:
+    """All rows of the manifest whose split has this name."""
+    if pool.manifest is None:
+        raise RecipeError(f"{where}: expected ids or a file, since there is no manifest, got neither", "give ids: 0-99, or tasks.manifest")
+    chosen = {row.index: row for row in pool.manifest.values() if row.split == name}
+    if not chosen:
+        known = sorted({row.split for row in pool.manifest.values() if row.split})
+        like = nearest(name, known)
+        hint = f"did you mean {like}?" if like else None
+        raise RecipeError(f"{where}: expected a split of the manifest ({listed(known) or 'none'}), got {shown(name)}", hint=hint)
+    return chosen
+
+
+def _picked(numbers: Iterator[tuple[int, str]], pool: Pool, where: str) -> Rows:
+    """Rows by number, in this order; each number comes with the words in which it was said."""
+    picked: Rows = {}
+    for index, said in numbers:
+        got = f"{index} in {said}" if said != str(index) else said
+        if index in picked:
+            raise RecipeError(f"{where}: expected each task once, got {index} again")
+        if pool.manifest is not None and index not in pool.manifest:
+            raise RecipeError(f"{where}: expected tasks of the manifest, got {got}")
+        if pool.size is not None and index >= pool.size:
+            raise RecipeError(f"{where}: expected tasks below tasks.size ({pool.size}), got {got}")
+        if len(picked) == MOST_TASKS:
+            raise RecipeError(f"{where}: expected at most {MOST_TASKS} tasks, got more with {said}")
+        picked[index] = TaskRow(index=index, split="", category="", goal="", digest="") if pool.manifest is None else pool.manifest[index]
+    return picked
+
+
+def _numbers(ids: str, where: str) -> Iterator[tuple[int, str]]:
+    for part in ids.split(","):
+        for index in _range(part, where):
+            yield index, part
+
+
+def _range(part: str, where: str) -> range:
+    """The numbers of ``7`` or ``3-7``."""
+    first, _, last = part.partition("-")
+    if not part.isascii() or max(len(first), len(last)) > MAX_INDEX_DIGITS:
+        raise RecipeError(f"{where}: expected task numbers, got {shown(part)}")
+    low, high = int(first), int(last or first)
+    if high < low:
+        raise RecipeError(f"{where}: expected a range that rises, got {part}")
+    return range(low, high + 1)
+
+
+def _without(picked: Rows, spec: SplitSpec, where: str) -> Rows:
+    """``picked`` less what is excluded; every part of ``exclude`` leaves out something."""
+    if spec.exclude is None:
+        return picked
+    excluded: set[int] = set()
+    for part in spec.exclude.split(","):
+        numbers = _range(part, f"{where}: exclude")
+        met = set(numbers) & picked.keys() if len(numbers) < len(picked) else {index for index in picked if index in numbers}
+        if not met:
+            raise RecipeError(f"{where}: exclude: expected numbers of the split's tasks, got none of them in {part}")
+        excluded |= met
+    if len(excluded) == len(picked):
+        raise RecipeError(f"{where}: exclude: expected to leave a task, got {shown(spec.exclude)}, which leaves out all of them")
+    return {index: row for index, row in picked.items() if index not in excluded}
+
+
+def _of_categories(picked: Rows, spec: SplitSpec, pool: Pool, where: str) -> Rows:
+    if spec.categories is None:
+        return picked
+    known = sorted({row.category for row in picked.values() if row.category})
+    for category in spec.categories:
+        if category not in known:
+            like = nearest(category, known)
+            hint = f"did you mean {like}?" if like else "a category is what a manifest says in its column: name one with tasks.manifest"
+            raise RecipeError(f"{where}: categories: expected some of the split's ({listed(known) or 'none'}), got {shown(category)}", hint)
+    return {index: row for index, row in picked.items() if row.category in spec.categories}
+
+
+def _no_list(file: str, env: str, where: str) -> RecipeError:
+    return RecipeError(
+        f"{where}: file: expected a published list of ids ({env}_NUMBER) beside the recipe, in the current folder or shipped, got {shown(file)}, "
+        "which is in none of them",
+        hint=f"put the published list there under this name (it does not ship with agentgym), or give ids: {file} is then not needed",
+    )
+
+
+def _in_place_of(file: str, count: int, where: str) -> str:
+    return (
+        f"{where}: file: {shown(file)} was not found, so the {count} tasks that the recipe gives by number are taken in its place: "
+        "the published list may have others, and results on these are not results on it"
+    )
+
+
+def _allowed(shared: Overlap, allowed: Sequence[str], where: str) -> Overlap:
+    if shared.split not in allowed:
+        raise RecipeError(
+            f"{where}: expected no task of the training split, got {shared.described()}",
+            hint=f"leave them out of one of the two (exclude), or allow it by name: tasks.allow_overlap: [{shared.split}]",
+        )
+    return shared
+
+
+def _not_pinned(rows: Sequence[TaskRow], *, manifest: bool) -> Iterator[str]:
+    without = sum(not row.digest for row in rows)
+    if not manifest:
+        yield NOT_PINNED
+    elif without:
+        yield f"tasks.manifest: expected a digest for every task, got {without} of {len(rows)} without: their content is not pinned"

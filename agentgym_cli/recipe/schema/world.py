@@ -9,6 +9,7 @@ from pydantic import Field
 from agentgym_cli.recipe.schema.base import Count, Name, Positive, Share, section
 
 Ids = Annotated[str, Field(pattern=r"^\d+(-\d+)?(,\d+(-\d+)?)*$")]
+Category = Annotated[str, Field(min_length=1, max_length=80)]
 Cause = Literal["connect", "timeout", "reset", "server_4xx", "server_5xx", "protocol", "reported_error"]
 
 
@@ -46,7 +47,7 @@ class SplitSpec:
     """Task numbers, e.g. ``0-30,140-180``; None takes the file, or the rows of the manifest."""
     exclude: Ids | None = None
     """Task numbers left out of what the above gives; None leaves out none."""
-    categories: Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
+    categories: Annotated[tuple[Category, ...], Field(min_length=1)] | None = None
     """Categories of the manifest that are kept; None keeps all."""
 
 
