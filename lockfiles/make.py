@@ -9,8 +9,10 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from agentgym_cli.recipe.lock import normalized, of_torch
 
@@ -23,6 +25,9 @@ CUDA_LINUX = ("--python-version=3.12", "--python-platform=x86_64-manylinux_2_28"
 CPU_LINUX = ("--python-version=3.11", "--python-platform=x86_64-manylinux_2_28")
 PIN = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)==([^\s;\\]+)")
 HASH = re.compile(r"--hash=(sha256:[0-9a-f]{64})")
+Pins: TypeAlias = dict[str, tuple[str, list[str]]]
+"""Version and hashes by normalized name."""
+Resolve: TypeAlias = Callable[[tuple[str, ...], tuple[str, ...], str, Path | None], Pins]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +103,7 @@ def header(name: str, stack: Stack) -> str:
     return "".join(f"# {line}\n" for line in lines)
 
 
-def compile_pins(sources: tuple[str, ...], target: tuple[str, ...], wanted: str, known: Path | None) -> dict[str, tuple[str, list[str]]]:
+def compile_pins(sources: tuple[str, ...], target: tuple[str, ...], wanted: str, known: Path | None) -> Pins:
     """Version and hashes by name, as uv resolves them.
 
     Args:
@@ -116,9 +121,9 @@ def compile_pins(sources: tuple[str, ...], target: tuple[str, ...], wanted: str,
         return read_pins(out.read_text(encoding="utf-8"))
 
 
-def read_pins(text: str) -> dict[str, tuple[str, list[str]]]:
+def read_pins(text: str) -> Pins:
     """Pins of uv's output. Markers are left out: every package of a lock is installed everywhere that the lock holds. SystemExit for two versions."""
-    pins: dict[str, tuple[str, list[str]]] = {}
+    pins: Pins = {}
     for block in re.split(r"\n(?=\S)", text.strip()):
         found = PIN.match(block)
         if found is None:
@@ -130,20 +135,17 @@ def read_pins(text: str) -> dict[str, tuple[str, list[str]]]:
     return pins
 
 
-def lock_text(name: str, *, upgrade: bool) -> str:
+def lock_text(name: str, stack: Stack, *, upgrade: bool, resolve: Resolve = compile_pins) -> str:
     """The whole text of a stack's lock."""
-    stack = STACKS[name]
     wanted = "".join(f"{each}=={version}\n" for each, version in stack.built)
-    pins = compile_pins(stack.sources, stack.target, wanted, None if upgrade else FOLDER / f"{name}.txt")
+    pins = resolve(stack.sources, stack.target, wanted, None if upgrade else FOLDER / f"{name}.txt")
     # What comes with torch is no line, unless another package needs a version of it that torch by itself does not bring.
-    with_torch = compile_pins((), stack.target, wanted, None) if stack.built else {}
-    apart = {each for each, (version, _) in with_torch.items() if of_torch(each) and pins.get(each, (version,))[0] == version} | dict(
-        stack.built
-    ).keys()
+    with_torch = resolve((), stack.target, wanted, None) if stack.built else {}
+    apart = {each for each, (version, _) in with_torch.items() if of_torch(each) and pins.get(each, (version,))[0] == version}
     lines = [
         " \\\n".join([f"{each}=={version}", *(f"    --hash={digest}" for digest in hashes)]) + "\n"
         for each, (version, hashes) in sorted(pins.items())
-        if each not in apart
+        if each not in apart | dict(stack.built).keys()
     ]
     return header(name, stack) + "".join(lines)
 
@@ -154,7 +156,7 @@ def main(arguments: list[str]) -> None:
     if unknown := [name for name in names if name not in STACKS]:
         raise SystemExit(f"expected stacks of {', '.join(STACKS)}, got {', '.join(unknown)}")
     for name in names:
-        (FOLDER / f"{name}.txt").write_text(lock_text(name, upgrade="--upgrade" in arguments), encoding="utf-8")
+        (FOLDER / f"{name}.txt").write_text(lock_text(name, STACKS[name], upgrade="--upgrade" in arguments), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -14,9 +14,12 @@ from agentgym_cli.recipe.lock import (
     enforce,
     find_lock,
     installed_version,
+    lock_command,
     missing_packages,
+    of_torch,
     read_lock,
     require_engine,
+    stacks,
 )
 
 HASH = "sha256:" + "0" * 64
@@ -99,6 +102,39 @@ def test_torch_that_is_not_installed_has_drifted() -> None:
     assert not compare(without, installed={"alpha-one": "1.2.3", "beta": "2.0.post1"}.get)
 
 
+def test_what_is_built_for_one_torch_is_read_compared_and_installed_with_it(tmp_path: Path) -> None:
+    path = lock_file(tmp_path, "# torch==2.11.0\n# torchvision==0.26.0\n# torchaudio==2.11.0\n# triton==3.6.0\n" + f"beta==2.0 --hash={HASH}\n")
+    lock = read_lock(path)
+    assert (lock.torch, dict(lock.beside_torch), dict(lock.pins)) == ("2.11.0", {"torchvision": "0.26.0", "torchaudio": "2.11.0"}, {"beta": "2.0"})
+    assert not compare(lock, installed={"torch": "2.11.0+cu130", "torchvision": "0.26.0+cu130", "torchaudio": "2.11.0", "beta": "2.0"}.get)
+    drift = compare(lock, installed={"torch": "2.11.0", "torchvision": "0.25.0+cu130", "beta": "2.0"}.get)
+    assert drift.missing == ("torchaudio",)
+    assert drift.different == (OtherVersion(name="torchvision", locked="0.26.0", installed="0.25.0+cu130"),)
+    command = lock_command("toy", drift.torch, drift.beside_torch)
+    assert command.startswith("pip install torch==2.11.0 torchvision==0.26.0 torchaudio==2.11.0 && pip install --no-deps ")
+
+
+def test_a_build_tag_counts_where_the_lock_pins_the_package() -> None:
+    lock = Lock(stack="toy", torch=None, pins={"beta": "2.0"})
+    assert compare(lock, installed={"beta": "2.0+cu130"}.get).different == (OtherVersion(name="beta", locked="2.0", installed="2.0+cu130"),)
+
+
+@pytest.mark.parametrize(
+    ("name", "belongs"),
+    [
+        ("torch", True),
+        ("triton", True),
+        ("nvidia-cudnn-cu13", True),
+        ("cuda-bindings", True),
+        ("torchdata", False),
+        ("nvidia", False),
+        ("cudapy", False),
+    ],
+)
+def test_packages_of_torch_and_its_vendors_are_known_by_name(name: str, belongs: bool) -> None:
+    assert of_torch(name) is belongs
+
+
 def test_an_engine_without_its_packages_is_an_error_that_says_how_to_install_them() -> None:
     with pytest.raises(LockError) as caught:
         require_engine("local", installed={"transformers": "5.24.0"}.get)
@@ -120,10 +156,6 @@ def test_an_unknown_stack_names_the_nearest() -> None:
     assert caught.value.hint == "did you mean cpu?"
 
 
-def test_the_shipped_locks_pin_torch_and_name_no_place() -> None:
-    path = find_lock("cpu")
-    lock = read_lock(path)
-    assert lock.torch is not None
-    assert "torch" not in lock.pins
-    assert {"duckdb", "pydantic", "transformers", "safetensors", "tokenizers", "uvicorn"} <= set(lock.pins)
-    assert "://" not in path.read_text()
+def test_stacks_are_the_shipped_locks() -> None:
+    assert stacks() == ["cpu", "dev", "envs", "verl-cpu", "verl-cuda"]
+    assert [find_lock(stack).name for stack in stacks()] == [f"{stack}.txt" for stack in stacks()]
