@@ -7,6 +7,7 @@ import statistics
 import time
 from collections.abc import Awaitable, Callable
 
+from agentgym_cli.env.content import pinned_tasks
 from agentgym_cli.env.contract import EnvFailure, InfraCause, StepReply, content_digest
 from agentgym_cli.env.dialect_schema import CheckName
 from agentgym_cli.env.findings import Bench, NotApplicable, NotMet, answered, spread
@@ -207,14 +208,20 @@ async def content(bench: Bench) -> str:
     if not pinned:
         raise NotApplicable("no task has a pinned digest")
     chosen = spread(pinned, bench.effort.pinned_tasks)
-    wrong = []
+    known = pinned_tasks(bench.spec, pinned)
+    wrong: list[tuple[int, str, str]] = []
     async with bench.sessions(1) as [session]:
         for index, digest in chosen:
             got = content_digest(await bench.endpoint.reset(session, index))
             if got != digest:
-                wrong.append(f"task {index}: expected {digest}, got {got}")
+                wrong.append((index, digest, got))
     if wrong:
-        raise NotMet(f"{len(wrong)} of {len(chosen)} tasks have other content than was pinned, e.g. {wrong[0]}")
+        moved = [each for each in wrong if known.moved(each[2])]
+        index, expected, got = (moved or wrong)[0]
+        raise NotMet(
+            f"{len(wrong)} of {len(chosen)} tasks have other content than was pinned, {len(moved)} of them that of another task of the list, "
+            f"e.g. {known.mismatch(index, expected=expected, got=got)}"
+        )
     return f"{len(chosen)} tasks as pinned"
 
 

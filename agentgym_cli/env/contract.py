@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, Protocol
 
+from agentgym_cli.env.content import PinnedTasks
 from agentgym_cli.errors import EnvError
 
 
@@ -98,6 +99,8 @@ class EpisodeRules:
     """Actions that a random policy may draw at any time."""
     random_listed: tuple[ListedActions, ...] = ()
     """Where a random policy finds further ones."""
+    pinned: PinnedTasks = field(default_factory=PinnedTasks)
+    """The tasks of the run by content, to say what it means when a server has another."""
 
 
 class EnvSession(Protocol):

@@ -22,6 +22,7 @@ def _compiles(pattern: str) -> str:
 Pointer = Annotated[str, Field(pattern=PATTERN, max_length=500)]
 Regex = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_compiles)]
 FieldName = Annotated[str, Field(min_length=1, max_length=80)]
+Note = Annotated[str, Field(min_length=1, max_length=1000)]
 Scalar = bool | int | float | str | None
 Call = Annotated[str, Field(pattern=r"^(GET|POST) /[^\s?#]*$", max_length=500)]
 Post = Annotated[str, Field(pattern=r"^POST /[^\s?#]*$", max_length=500)]
@@ -341,10 +342,27 @@ class DialectSpec:
     """Sessions that the probe may hold at once."""
     deviations: dict[CheckName, Annotated[str, Field(min_length=1)]] = Field(default_factory=dict)
     """Checks that servers of this family are known not to meet, and what the client does about it."""
+    goal: Regex | None = None
+    """Regular expression (MULTILINE) whose first group, in the first observation, is what the task asks for; null where it has no such line."""
+    order_note: Note | None = None
+    """Why a server of this family may number its tasks otherwise than another; said where a server's order is not the pinned one."""
+    content_note: Note | None = None
+    """Why it may word a task otherwise; said where a task's content is not the pinned one."""
 
     def says_invalid(self, observation: str) -> bool:
         """True when the observation says that the world could not execute the action."""
         return any(re.match(pattern, observation) for pattern in self.invalid_action)
+
+    def goal_in(self, observation: str) -> str:
+        """What a first observation asks for; '' where the dialect does not say how to find it, or it is not found."""
+        found = re.search(self.goal, observation, re.MULTILINE) if self.goal is not None else None
+        return (found[1] or "").strip() if found is not None else ""
+
+    @model_validator(mode="after")
+    def _goal_captures(self) -> DialectSpec:
+        if self.goal is not None and re.compile(self.goal).groups < 1:
+            raise ValueError(f"expected goal to have a group, got {self.goal!r}")
+        return self
 
     @model_validator(mode="after")
     def _deviations_declared(self) -> DialectSpec:

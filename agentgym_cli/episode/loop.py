@@ -162,9 +162,8 @@ class _Play:
         if expected and got != expected:
             raise EnvFailure(
                 InfraCause.PROTOCOL,
-                f"task {self._episode.task.id} (server's number {self._episode.task.index}): expected a first observation with digest {expected}, "
-                f"got {got}: the server's task order or content differs from the pinned one",
-                hint="serve the world that the manifest was made from, or make a new manifest",
+                f"{self._episode.task.id}: {self._rules.pinned.mismatch(self._episode.task.index, expected=expected, got=got)}",
+                hint="serve the world that the manifest was made from, or pin what this server has: agentgym recipe pin RECIPE -o FILE",
             )
 
     async def _turn(self, session: EnvSession, player: PolicyEpisode) -> bool:

@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from agentgym_cli.env.content import pinned_tasks
 from agentgym_cli.env.contract import ActionRule, EnvClient, EpisodeRules
 from agentgym_cli.env.dialect import Dialect
 from agentgym_cli.episode.policies.protocol import Policy
 from agentgym_cli.episode.runner import EpisodeResult, run_schedule
-from agentgym_cli.episode.types import AttemptResult, Outcome, ScheduledEpisode
+from agentgym_cli.episode.types import AttemptResult, Outcome, ScheduledEpisode, Task
 from agentgym_cli.errors import RecipeError
 from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.recipe.schema.world import BudgetsSpec, RetrySpec
@@ -18,6 +19,7 @@ from agentgym_cli.verbs.degraded import InfraShare
 from agentgym_cli.verbs.history import History
 from agentgym_cli.verbs.progress import Cell, Progress
 from agentgym_cli.verbs.recorder import Recorder, restore
+from agentgym_cli.verbs.world import pinned
 
 
 @dataclass(slots=True)
@@ -149,9 +151,9 @@ class Stage:
         return {e.id: [restore(record, e) for record in attempts[e.id]] for e in episodes if e.id in attempts}
 
 
-def stage_of(run: Run, dialect: Dialect, env: EnvClient, recorder: Recorder, history: History, progress: Progress) -> Stage:
-    """What all phases of a run share, from its frozen settings."""
-    rules = dialect.rules()
+def stage_of(run: Run, dialect: Dialect, env: EnvClient, tasks: Sequence[Task], recorder: Recorder, history: History, progress: Progress) -> Stage:
+    """What all phases of a run share, from its frozen settings and all of its tasks."""
+    rules = replace(dialect.rules(), pinned=pinned_tasks(dialect.spec, pinned(tasks)))
     action_rule = rules.actions.get(run.prompt.action_format)
     if action_rule is None:
         known = ", ".join(sorted(rules.actions))

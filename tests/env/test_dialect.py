@@ -53,6 +53,11 @@ def test_textcraft_reads_actions_as_agentgym_does(text, found):
     assert re.findall(TEXTCRAFT.rules().actions["react"].pattern, text, re.DOTALL) == found
 
 
+def test_textcraft_says_what_a_task_asks_for():
+    assert TEXTCRAFT.spec.goal_in("Crafting commands:\ncraft 1 a using 1 b\n\nGoal: craft cyan banner.") == "cyan banner"
+    assert TEXTCRAFT.spec.goal_in("Goal: fly") == TEXTCRAFT.spec.goal_in("") == ""
+
+
 def test_textcraft_deletes_what_agentgym_deletes():
     assert re.sub(TEXTCRAFT.rules().actions["react"].remove, "", "`get 2 oak_log`, [now]!") == "get 2 oaklog, now"
 
@@ -120,6 +125,7 @@ def test_what_the_random_policy_finds_in_a_listing():
         ("prompt: textcraft.txt", "prompt: ../secret.txt", "prompt: expected text that matches", None),
         ("prompt: textcraft.txt", "prompt: missing.txt", "missing.txt: expected a readable file", None),
         ("deviations:\n  done_latching", "deviations:\n  isolation", "expected deviations.done_latching to say what the client does", None),
+        ("craft (.+?)", "craft .+?", "expected goal to have a group, got '^Goal: craft .+?\\\\.?$'", None),
         ("recycled: false", "recycled: true", "expected deviations.create to say what the client does", None),
         ('say: "get {}"', 'say: "get"', "random.listed.1.say: expected text that matches", None),
         ("pattern: 'Action:\\s*(.*?)(?=\\n|$)'", "pattern: 'Action'", "actions.react: expected a pattern with a group, got 'Action'", None),

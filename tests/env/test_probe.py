@@ -71,6 +71,7 @@ async def test_the_probe_closes_every_session_it_opens():
         ("invalid action not named", ["step"]),
         ("stale observation", ["observe"]),
         ("other content", ["content"]),
+        ("another order", ["content"]),
         ("other environment", ["identity"]),
         ("html", ["identity"]),
         ("hang", ["step"]),
@@ -155,6 +156,23 @@ async def test_the_full_level_reads_every_pinned_task(monkeypatch):
             report = await probe([URL], TEXTCRAFT, tasks=tasks, level=level, http=http)
         details += [check.detail for check in report.servers[0].checks if check.name == "content"]
     assert details == ["32 tasks as pinned", "40 tasks as pinned"]
+
+
+async def test_an_order_that_is_not_the_pinned_one_is_explained():
+    detail = (await probed(ToyWorld("another order")))["content"].detail
+    start = "4 of 5 tasks have other content than was pinned, 4 of them that of another task of the list, e.g. task 0 is what the list has as 4: "
+    assert detail.startswith(f"{start}the server's order differs from the pinned one; AgentGym's server numbers the goals of one depth in the order")
+    assert "agentgym recipe pin" in detail
+
+
+async def test_content_that_no_pinned_task_has_is_explained():
+    detail = (await probed(ToyWorld("other content")))["content"].detail
+    expected, got = content_digest(prompt(0)), content_digest(prompt(0) + " ")
+    assert detail.startswith(
+        "5 of 5 tasks have other content than was pinned, 0 of them that of another task of the list, "
+        f"e.g. task 0: expected a first observation with digest {expected}, got {got}, which no task of the list has: "
+    )
+    assert "another recipe book" in detail and "PYTHONHASHSEED" in detail and "order" not in detail
 
 
 def test_tasks_are_spread_evenly_over_a_list():

@@ -94,6 +94,8 @@ class ToyWorld:
             index = self.seed
         if self.fault == "drifting content":
             index += self.calls.count("reset")
+        if self.fault == "another order":
+            index = 4 - index
         text = prompt(index) + (" " if self.fault == "other content" else "")
         session.index, session.inventory, session.observation, session.done = body["data_idx"], [], text, False
         self.current = session

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
+from agentgym_cli.env.content import PinnedTasks
 from agentgym_cli.env.contract import ActionRule, EnvFailure, EpisodeRules, InfraCause, StepReply, content_digest
 from agentgym_cli.episode.loop import run_episode
 from agentgym_cli.episode.policies.failures import PolicyProtocol, PolicyUnavailable
@@ -272,8 +274,15 @@ def test_other_task_content_than_pinned_is_an_infra_error_that_says_so() -> None
     env = FakeEnv()
     result = play(env, episode=make_episode(digest=content_digest("task 1")))
     assert (result.stop, result.outcome, result.cause) == (StopReason.ENV_ERROR, Outcome.INFRA_ERROR, InfraCause.PROTOCOL)
-    assert "order or content differs from the pinned one" in result.detail
+    assert "task 0: expected a first observation with digest" in result.detail and "content differs from the pinned one" in result.detail
     assert env.steps == [] and env.left_open == set()
+
+
+def test_the_content_of_another_pinned_task_is_explained_by_the_servers_order() -> None:
+    pinned = PinnedTasks(numbers={content_digest("task 0"): 12, content_digest("task 5"): 0}, order_note="ids are not portable")
+    result = play(FakeEnv(), episode=make_episode(digest=content_digest("task 5")), rules=replace(make_rules(), pinned=pinned))
+    assert (result.outcome, result.cause, result.reward) == (Outcome.INFRA_ERROR, InfraCause.PROTOCOL, None)
+    assert result.detail == ("fake_0: task 0 is what the list has as 12: the server's order differs from the pinned one; ids are not portable")
 
 
 def test_the_pinned_task_content_is_played() -> None:
