@@ -1,7 +1,7 @@
-"""Writes the generated blocks of the pages in this folder: help texts, the exit codes, the checks of a probe.
+"""Writes the generated blocks of the pages in this folder: help texts, the exit codes, the checks of a probe, what engines can do.
 
 ``python docs/generate.py`` brings every page up to date; a test fails while one is not. A block stands between
-``<!-- agentgym VERB --help -->``, ``<!-- exit codes -->`` or ``<!-- checks -->`` and ``<!-- end -->``.
+``<!-- agentgym VERB --help -->``, ``<!-- exit codes -->``, ``<!-- checks -->`` or ``<!-- engine features -->`` and ``<!-- end -->``.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from pathlib import Path
 from agentgym_cli import errors
 from agentgym_cli.env.checks import CHECKS
 from agentgym_cli.errors import AgentgymError, ExitCode
+from agentgym_cli.recipe import features
 
 PAGES = Path(__file__).parent
-BLOCK = re.compile(r"(?P<open><!-- (?P<what>agentgym [a-z -]*--help|exit codes|checks) -->\n)(?P<body>.*?)(?P<close><!-- end -->)", re.DOTALL)
+BLOCK = re.compile(r"(?P<open><!-- (?P<what>agentgym [a-z -]*--help|exit codes|checks|engine features) -->\n)(?P<body>.*?)(?P<close><!-- end -->)", re.DOTALL)
 NOT_A_FAILURE = {
     ExitCode.OK: "The command did what it was asked to do.",
     ExitCode.UNEXPECTED: "A fault of agentgym; standard error has the traceback.",
@@ -35,6 +36,8 @@ def body(what: str) -> str:
         return exit_codes()
     if what == "checks":
         return checks()
+    if what == "engine features":
+        return features.table()
     return f"```text\n{help_text(what.split()[1:])}\n```\n"
 
 

@@ -23,6 +23,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON."
 Resume = Annotated[bool, typer.Option("--resume", help="Continue the run whose folder is given, from its last checkpoint.")]
 RunsDir = Annotated[Path | None, typer.Option("--runs-dir", help="Folder for runs; the recipe's store.runs_dir otherwise.", show_default=False)]
 Database = Annotated[Path | None, typer.Option("--store", help="Store file; the recipe's store.database otherwise.", show_default=False)]
+AllowDrift = Annotated[
+    bool, typer.Option("--allow-drift", help="Go on although files or packages are not as frozen or locked; every report says so.")
+]
 AllowDegraded = Annotated[bool, typer.Option("--allow-degraded", help="Exit 0 although the infra share is above the recipe's limit.")]
 
 
@@ -66,16 +69,27 @@ def train(
     as_json: AsJson = False,
     runs_dir: RunsDir = None,
     store: Database = None,
+    allow_drift: AllowDrift = False,
     allow_degraded: AllowDegraded = False,
 ) -> None:
     """Train a policy: probe, warm start, scheduled episodes, updates, evaluation, report."""
-    from agentgym_cli.cli.show import run_and_report, show_resolved
+    from agentgym_cli.cli.show import run_and_report
+    from agentgym_cli.cli.show_recipe import show_resolved
+    from agentgym_cli.verbs.recipes import show_target
     from agentgym_cli.verbs.request import Request
     from agentgym_cli.verbs.train import train_policy
 
-    request = Request(target=recipe, overrides=overrides or [], resume=resume, runs_dir=runs_dir, database=store, allow_degraded=allow_degraded)
+    request = Request(
+        target=recipe,
+        overrides=overrides or [],
+        resume=resume,
+        runs_dir=runs_dir,
+        database=store,
+        allow_degraded=allow_degraded,
+        allow_drift=allow_drift,
+    )
     if show:
-        show_resolved(request, as_json=as_json)
+        show_resolved(show_target(recipe, overrides or []), as_json=as_json)
     else:
         run_and_report(train_policy, request, as_json=as_json)
 
@@ -96,6 +110,7 @@ def evaluate(
     as_json: AsJson = False,
     runs_dir: RunsDir = None,
     store: Database = None,
+    allow_drift: AllowDrift = False,
     allow_degraded: AllowDegraded = False,
 ) -> None:
     """Evaluate a policy on the recipe's evaluation splits; the same loop without learning."""
@@ -110,6 +125,7 @@ def evaluate(
         runs_dir=runs_dir,
         database=store,
         allow_degraded=allow_degraded,
+        allow_drift=allow_drift,
         policy=PolicyChoice(kind=policy, checkpoint=checkpoint, script=script),
     )
     run_and_report(evaluate_policy, request, as_json=as_json)
@@ -143,14 +159,18 @@ def freeze(
     recipe: Annotated[str | None, typer.Argument(help="Recipe to freeze.", show_default=False)] = None,
     overrides: Overrides = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Write the frozen run to this file.", show_default=False)] = None,
+    check: Annotated[Path | None, typer.Option("--check", help="Name what has drifted since a run was frozen.", show_default=False)] = None,
     diff: Annotated[tuple[Path, Path] | None, typer.Option("--diff", help="Name what differs between two frozen runs.", show_default=False)] = None,
     as_json: AsJson = False,
 ) -> None:
     """Resolve a recipe into its frozen run and print the digest, item by item."""
-    from agentgym_cli.cli.show import show_diff, show_frozen
-    from agentgym_cli.verbs.freeze import compare_frozen, freeze_recipe
+    from agentgym_cli.cli.show_freeze import show_check, show_diff, show_frozen
+    from agentgym_cli.verbs.freeze import check_frozen, compare_frozen, freeze_recipe, only_one
 
-    if diff is not None:
+    only_one(recipe, overrides or [], output, check, diff)
+    if check is not None:
+        show_check(check_frozen(check), as_json=as_json)
+    elif diff is not None:
         show_diff(compare_frozen(*diff), as_json=as_json)
     else:
         show_frozen(freeze_recipe(recipe, overrides or [], output), as_json=as_json)
@@ -166,6 +186,27 @@ def serve(context: typer.Context) -> None:
     from agentgym_cli.verbs.serve import serve_world
 
     raise typer.Exit(serve_world(context.args))
+
+
+recipe_app = typer.Typer(help="Look at recipes.", short_help="Look at recipes.", no_args_is_help=True, rich_markup_mode=None)
+app.add_typer(recipe_app, name="recipe")
+
+
+@recipe_app.command(name="list")
+def recipe_list(as_json: AsJson = False) -> None:
+    """List the recipes that ship, with what their source reports."""
+    from agentgym_cli.cli.show_recipe import show_recipes
+    from agentgym_cli.verbs.recipes import list_recipes
+
+    show_recipes(list_recipes(), as_json=as_json)
+
+
+@recipe_app.command(name="schema")
+def recipe_schema(as_json: AsJson = False) -> None:
+    """Print every key of a recipe; with --json, as a JSON Schema that editors use."""
+    from agentgym_cli.cli.show_recipe import show_schema
+
+    show_schema(as_json=as_json)
 
 
 store_app = typer.Typer(help="Look after the store.", short_help="Look after the store.", no_args_is_help=True, rich_markup_mode=None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -16,7 +16,6 @@ from agentgym_cli.errors import Degraded, RecipeError
 
 if TYPE_CHECKING:
     from agentgym_cli.env.probe import ProbeReport
-    from agentgym_cli.recipe.freeze import Difference, Frozen
     from agentgym_cli.report.model import Report
     from agentgym_cli.store.digest import ResultsDigest
     from agentgym_cli.store.loader import LoadReport
@@ -103,37 +102,6 @@ def _probe_values(report: ProbeReport) -> dict[str, object]:
     return {"dialect": report.dialect, "level": report.level, "ok": report.ok, "servers": servers}
 
 
-def show_frozen(frozen: Frozen, *, as_json: bool) -> None:
-    """Print the digest of each item and the one over all."""
-    if as_json:
-        sys.stdout.write(frozen.to_json() + "\n")
-        return
-    table = Table(box=None, padding=(0, 1), show_header=False)
-    for item, digest in sorted(frozen.items.items()):
-        table.add_row(item, digest[:32])
-    console = stdout_console()
-    console.print(f"{frozen.run.name}, profile {frozen.run.profile}: {escape(frozen.run.profile_reason)}")
-    console.print(table)
-    console.print(f"digest {frozen.digest}", soft_wrap=True)
-
-
-def show_diff(differences: Sequence[Difference], *, as_json: bool) -> None:
-    """Print what differs between two frozen runs, and whether it can change a result."""
-    if as_json:
-        print_json([{"key": d.key, "a": d.a, "b": d.b, "affects_results": d.affects_results} for d in differences])
-        return
-    console = stdout_console()
-    if not differences:
-        console.print("no difference")
-        return
-    table = Table(box=None, padding=(0, 1))
-    for name in ("key", "a", "b", "changes results"):
-        table.add_column(name, overflow="fold")
-    for each in differences:
-        table.add_row(each.key, escape(each.a or "-"), escape(each.b or "-"), "yes" if each.affects_results else "no")
-    console.print(table)
-
-
 def show_rebuilt(reports: Sequence[LoadReport], *, as_json: bool) -> None:
     """Print what a rebuild loaded, run by run."""
     values = [{"run": r.run, "records": r.records, "torn": r.torn} for r in reports]
@@ -154,38 +122,6 @@ def show_digest(run: str, digest: ResultsDigest, *, as_json: bool) -> None:
     for name, value in parts.items():
         console.print(f"{name:<10}{value}", soft_wrap=True)
     console.print(f"{'results':<10}{digest.whole}", soft_wrap=True)
-
-
-def show_resolved(request: Request, *, as_json: bool) -> None:
-    """Print the resolved run and the stages of its horizon, without starting anything."""
-    from agentgym_cli.recipe.freeze import config_of
-    from agentgym_cli.verbs.prepare import resolve_target
-    from agentgym_cli.verbs.stages import horizon_stages
-
-    frozen = resolve_target(request.target, request.overrides)
-    stages = horizon_stages(frozen.run)
-    if as_json:
-        print_json({"digest": frozen.digest, "config": config_of(frozen.run), "horizon_stages": [list(stage) for stage in stages]})
-        return
-    console = stdout_console()
-    for key, value in config_of(frozen.run).items():
-        _print_section(console, key, value)
-    console.print("horizon by step:")
-    for first, last, turns in stages:
-        console.print(f"  steps {first} to {last}: {turns} turns")
-    for warning in frozen.warnings:
-        console.print(f"warning: {escape(warning)}", soft_wrap=True)
-    console.print(f"digest {frozen.digest}", soft_wrap=True)
-
-
-def _print_section(console: Console, key: str, value: object, depth: int = 0) -> None:
-    indent = "  " * depth
-    if isinstance(value, Mapping):
-        console.print(f"{indent}{key}:")
-        for inner, each in value.items():
-            _print_section(console, inner, each, depth + 1)
-    else:
-        console.print(f"{indent}{key}: {escape(json.dumps(value, ensure_ascii=False))}", soft_wrap=True)
 
 
 def show_capacity(answer: CapacityAnswer, *, as_json: bool) -> None:

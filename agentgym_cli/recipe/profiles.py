@@ -85,7 +85,13 @@ def read_survey(answer: str, *, visible: str | None) -> GpuSurvey:
 
 
 def choose_profile(
-    names: Sequence[str], *, wanted: str | None, need: GpuNeed | None, survey: Survey, installed: Installed = installed_version
+    names: Sequence[str],
+    *,
+    wanted: str | None,
+    need: GpuNeed | None,
+    survey: Survey,
+    installed: Installed = installed_version,
+    only_shown: bool = False,
 ) -> Choice:
     """The profile asked for, else ``gpu`` where its GPUs are, else ``laptop``, else the only one.
 
@@ -93,6 +99,7 @@ def choose_profile(
         names: profiles of the recipe; none means the profile ``default``.
         wanted: from ``profile=NAME``.
         need: what profile ``gpu`` asks for; None when there is no such profile.
+        only_shown: nothing will run, so where no profile fits this machine the first is taken.
 
     Raises:
         RecipeError: no profile has the wanted name, or none fits this machine.
@@ -105,24 +112,25 @@ def choose_profile(
         return Choice(name=wanted, reason=f"profile={wanted} was asked for")
     if not names:
         return Choice(name=DEFAULT, reason="the recipe has no profiles")
-    if need is None:
-        return _without_gpu(known, "the recipe has no profile gpu")
-    found = survey()
-    lack = _lack(found, need)
+    found = survey() if need is not None else GpuSurvey(memory_mib=())
+    lack = "the recipe has no profile gpu" if need is None else _lack(found, need)
     if lack is not None:
-        return _without_gpu(known, lack)
-    if missing := missing_packages(need.kind, installed=installed):
+        return _without_gpu(known, lack, only_shown=only_shown)
+    assert need is not None
+    if (missing := missing_packages(need.kind, installed=installed)) and not only_shown:
         message = f"profile gpu: expected engine {need.kind} to be installed where {_said(found)} can be used, got no {listed(missing)}"
         others = " or ".join(f"profile={name}" for name in known if name != GPU)
         raise LockError(message, hint=f"{install_hint(need.kind)}{f', or say {others}' if others else ''}")
     return Choice(name=GPU, reason=f"this machine has {_said(found)}")
 
 
-def _without_gpu(known: Sequence[str], why: str) -> Choice:
+def _without_gpu(known: Sequence[str], why: str, *, only_shown: bool) -> Choice:
     if LAPTOP in known:
         return Choice(name=LAPTOP, reason=why)
     if len(known) == 1 and known[0] != GPU:
         return Choice(name=known[0], reason="the recipe has no other profile")
+    if only_shown:
+        return Choice(name=known[0], reason=f"the first, only to be shown; {why}")
     raise RecipeError(f"profile: expected a choice among {listed(known)}, got none and {why}", hint=f"profile={known[0]}")
 
 

@@ -23,20 +23,32 @@ def render(page: str) -> str:
 
 def reference() -> str:
     """Markdown: a table for the root and for each section; key, what it expects, default, meaning."""
-    return "\n".join(line for block in _blocks(Run, "", "") for line in block)
+    return "\n".join(line for each in _sections(Run, "", "") for line in _block(*each))
 
 
-def _blocks(section: type, path: str, kind: str) -> Iterator[list[str]]:
+def keys() -> Iterator[tuple[str, list[tuple[str, ...]]]]:
+    """For each section its path, and for each key of it: name, what it expects, default, meaning; plain text."""
+    for section, path, kind in _sections(Run, "", ""):
+        rows = [tuple(re.sub(r"[`\\\\]", "", cell) for cell in cells) for cells in _rows(section, path)]
+        yield f"{path}{f' of kind {kind}' if kind else ''}" if path else "the recipe", rows
+
+
+def _block(section: type, path: str, kind: str) -> list[str]:
     title = f"### `{path}`{f' of kind `{kind}`' if kind else ''}" if path else "### The recipe"
     about = [_cell(section.__doc__ or ""), ""] if path else []
-    yield [title, "", *about, "| key | expects | default | meaning |", "|---|---|---|---|", *_rows(section, path), ""]
+    rows = [f"| {' | '.join(cells)} |" for cells in _rows(section, path)]
+    return [title, "", *about, "| key | expects | default | meaning |", "|---|---|---|---|", *rows, ""]
+
+
+def _sections(section: type, path: str, kind: str) -> Iterator[tuple[type, str, str]]:
+    yield section, path, kind
     for name, annotation in fields_of(section).items():
         inner = sections_of(annotation) or sections_of(_element(annotation))
         for each in inner:
-            yield from _blocks(each, f"{path}.{name}".lstrip("."), kinds_of(each)[0] if len(inner) > 1 else "")
+            yield from _sections(each, f"{path}.{name}".lstrip("."), kinds_of(each)[0] if len(inner) > 1 else "")
 
 
-def _rows(section: type, path: str) -> Iterator[str]:
+def _rows(section: type, path: str) -> Iterator[tuple[str, str, str, str]]:
     described = {name: info.description for name, info in section.__pydantic_fields__.items()}  # type: ignore[attr-defined]
     defaults = {field.name: field.default for field in dataclasses.fields(section)}
     for name, annotation in fields_of(section).items():
@@ -47,8 +59,7 @@ def _rows(section: type, path: str) -> Iterator[str]:
         meaning = described[name] or " ".join(_sentence(each.__doc__) for each in inner[:1])
         if name == "kind" and not described[name]:
             meaning = "Chooses this kind of section."
-        cells = (f"`{name}`", _expects(expects), _default(defaults[name]), _cell(meaning))
-        yield f"| {' | '.join(cells)} |"
+        yield f"`{name}`", _expects(expects), _default(defaults[name]), _cell(meaning)
 
 
 def _default(value: object) -> str:

@@ -16,7 +16,7 @@ from agentgym_cli.recipe.interpolation import allowed, interpolated
 from agentgym_cli.recipe.layers import Layer, base_layer, override_layer, profile_layers, read_chain, written
 from agentgym_cli.recipe.lock import Installed, installed_version
 from agentgym_cli.recipe.problems import Problem, find_problems, place_of, raise_problems, validated
-from agentgym_cli.recipe.profiles import GPU, Choice, GpuNeed, Survey, choose_profile, survey_gpus
+from agentgym_cli.recipe.profiles import GPU, GpuNeed, Survey, choose_profile, survey_gpus
 from agentgym_cli.recipe.rules import broken_rules, doubts
 from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.recipe.shape import kind_paths
@@ -49,12 +49,20 @@ def interpolable() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if allowed(name)}
 
 
-def resolve(recipe: str, overrides: Sequence[str] = (), *, survey: Survey | None = None, installed: Installed = installed_version) -> Resolved:
+def resolve(
+    recipe: str,
+    overrides: Sequence[str] = (),
+    *,
+    survey: Survey | None = None,
+    installed: Installed = installed_version,
+    only_shown: bool = False,
+) -> Resolved:
     """Read a recipe by path or shipped name, choose its profile and merge ``key=value`` overrides on top.
 
     Args:
         survey: gives the GPUs of this machine; None asks nvidia-smi.
         installed: gives versions of installed packages, to know whether the gpu profile can run.
+        only_shown: nothing will run, so a profile that this machine cannot run is taken where no other fits.
 
     Raises:
         RecipeError: everything that cannot be meant, all at once, each with file, line, key, expected, got and the nearest name.
@@ -73,7 +81,7 @@ def resolve(recipe: str, overrides: Sequence[str] = (), *, survey: Survey | None
         return [*bases, *(each[name] for each in profiles if name in each), said]
 
     need = _gpu_need(_merged(stack(GPU))) if GPU in names else None
-    choice = choose_profile(names, wanted=wanted, need=need, survey=survey or _default_survey(), installed=installed)
+    choice = choose_profile(names, wanted=wanted, need=need, survey=survey or _default_survey(), installed=installed, only_shown=only_shown)
     layers = stack(choice.name)
     data = _merged(layers)
     raise_problems([*_problems_of_files(bases, profiles, variables), *find_problems(data, layers, complete=True, variables=variables)])
