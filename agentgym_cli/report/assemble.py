@@ -75,6 +75,7 @@ def _header(rows: Rows, facts: FrozenFacts) -> Header:
         policy=run.policy,
         seed=run.seed,
         digest=run.digest,
+        drift=tuple(f"segment {row.segment} ran with {sentence}" for row in rows.segments for sentence in row.drift),
         stack=facts.stack,
         lock=facts.lock,
         created=run.created,
@@ -91,6 +92,8 @@ def _promise(rows: Rows) -> tuple[str, str]:
     if rows.run.engine != "local" or rows.run.policy not in _IN_PROCESS:
         return "equal schedules", "a served policy repeats its schedule and accounting, not its bits"
     fired = sum(row.episodes for row in rows.stops if row.stop in _DEADLINES or row.cause == "timeout")
+    if any(row.drift for row in rows.segments):
+        return "equal schedules", "it ran with drift, so the digest does not name all that it ran with"
     if fired:
         return "equal schedules", f"a deadline ended {fired} episodes, so they may end elsewhere in a second run"
     return "equal bits", "the same digest on the same fingerprint gives the same episodes and metrics, bit for bit"
@@ -178,6 +181,7 @@ def _segment(row: SegmentRow) -> Segment:
         started=row.started,
         ended=row.ended,
         status=row.status or "in progress, or ended by a kill",
+        drift=tuple(row.drift),
         superseded_attempts=row.superseded_attempts,
         superseded_outcomes=row.superseded_outcomes,
         superseded_records=row.superseded_records,

@@ -34,7 +34,10 @@ def _facts(pairs: Iterable[tuple[str, str]]) -> str:
 
 def _header(report: Report) -> str:
     header = report.header
-    label = f" ({header.label})" if header.label else ""
+    labels = [header.label] if header.label else []
+    labels += ["ran with drift"] if header.drift else []
+    label = f" ({', '.join(labels)})" if labels else ""
+    drift = "\n".join(f"- Drift allowed: {for_markdown(sentence, phrases.LONGEST_DRIFT)}" for sentence in header.drift)
     facts = [
         ("run", header.run),
         ("status", header.status),
@@ -50,7 +53,7 @@ def _header(report: Report) -> str:
         ("digest", header.digest),
         ("stack, lock", f"{header.stack or phrases.NO_DATA}, {header.lock or phrases.NO_DATA}"),
     ]
-    return f"# {for_markdown(header.recipe)}{label}\n\n{_facts(facts)}"
+    return "\n\n".join(filter(None, [f"# {for_markdown(header.recipe)}{label}", _facts(facts), drift]))
 
 
 def _rate(rate: Rate) -> str:

@@ -25,6 +25,8 @@ class Header:
     policy: str
     seed: int
     digest: str
+    drift: tuple[str, ...]
+    """Drift from what the digest names, segment by segment, that was allowed; empty when the run is what it was frozen as."""
     stack: str | None
     lock: str | None
     created: str
@@ -170,6 +172,8 @@ class Segment:
     started: str
     ended: str | None
     status: str
+    drift: tuple[str, ...]
+    """What it ran with although it was not as frozen; foreign text (names of files)."""
     superseded_attempts: int
     superseded_outcomes: int
     superseded_records: int

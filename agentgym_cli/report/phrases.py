@@ -9,6 +9,8 @@ from agentgym_cli.report.accounting import Accounting, Change, FirstAttempts, Ra
 from agentgym_cli.report.model import Groups, Part, Probe, Segment, Spent, Stop
 
 NO_DATA = "n/a"
+LONGEST_DRIFT = 500
+"""Most characters of one line about drift."""
 
 
 def percent(value: float | None) -> str:

@@ -75,6 +75,7 @@ def print_report(report: Report, console: Console) -> None:
 
 def _header(page: _Page, header: Header) -> None:
     label = f"  [{header.label.upper()}]" if header.label else ""
+    label += "  [RAN WITH DRIFT]" if header.drift else ""
     page.line(page.clean(f"{header.recipe}, {header.verb}{label}"), "bold")
     facts = [
         ("run", header.run),
@@ -88,6 +89,8 @@ def _header(page: _Page, header: Header) -> None:
     if header.stack:
         facts += [("stack", header.stack), ("lock", header.lock or phrases.NO_DATA)]
     page.facts(facts)
+    for sentence in header.drift:
+        page.line("  " + for_terminal(f"Drift allowed: {sentence}", ascii_only=page.ascii_only, limit=phrases.LONGEST_DRIFT), "yellow")
 
 
 def _comparison(page: _Page, item: Comparison) -> None:

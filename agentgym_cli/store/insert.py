@@ -93,8 +93,8 @@ def insert_segments(connection: Connection, records: Sequence[SegmentRecord]) ->
 def insert_segment(connection: Connection, record: SegmentRecord) -> int:
     """Insert one new segment; returns 1."""
     connection.execute(
-        "insert into segments (run, segment, resumed_from_step, started, ended, status) values (?, ?, ?, ?, ?, ?)",
-        [record.run, record.segment, record.resumed_from_step, record.started, record.ended, record.status],
+        "insert into segments (run, segment, resumed_from_step, started, ended, status, drift) values (?, ?, ?, ?, ?, ?, ?)",
+        [record.run, record.segment, record.resumed_from_step, record.started, record.ended, record.status, list(record.drift)],
     )
     return 1
 
@@ -102,12 +102,14 @@ def insert_segment(connection: Connection, record: SegmentRecord) -> int:
 def _stored_segment(connection: Connection, record: SegmentRecord) -> SegmentRecord | None:
     row = first_row(
         connection,
-        "select resumed_from_step, started, ended, status from segments where run = ? and segment = ?",
+        "select resumed_from_step, started, ended, status, drift from segments where run = ? and segment = ?",
         [record.run, record.segment],
     )
     if row is None:
         return None
-    return SegmentRecord(run=record.run, segment=record.segment, resumed_from_step=row[0], started=row[1], ended=row[2], status=row[3])
+    return SegmentRecord(
+        run=record.run, segment=record.segment, resumed_from_step=row[0], started=row[1], ended=row[2], status=row[3], drift=tuple(row[4])
+    )
 
 
 def merge_segment(stored: SegmentRecord, record: SegmentRecord) -> SegmentRecord:

@@ -27,7 +27,13 @@ def m002_views(connection: Connection) -> None:
         connection.execute(statement)
 
 
-MIGRATIONS: tuple[Migration, ...] = (m001_tables, m002_views)
+def m003_drift(connection: Connection) -> None:
+    """What a segment was allowed to run with although it was not as frozen; nothing in segments from before."""
+    connection.execute("alter table segments add column drift varchar[] default []")
+    connection.execute("alter table segments alter column drift set not null")
+
+
+MIGRATIONS: tuple[Migration, ...] = (m001_tables, m002_views, m003_drift)
 
 
 def pending(connection: Connection, migrations: Sequence[Migration] = MIGRATIONS) -> list[Migration]:

@@ -39,13 +39,13 @@ order by r.created, r.run
 
 _SEGMENTS = """
 select
-    s.segment, s.resumed_from_step, s.started, s.ended, s.status,
+    s.segment, s.resumed_from_step, s.started, s.ended, s.status, s.drift,
     coalesce(sum(g.records) filter (g.kind = 'attempts'), 0) as superseded_attempts,
     coalesce(sum(g.records) filter (g.kind = 'outcomes'), 0) as superseded_outcomes,
     coalesce(sum(g.records), 0) as superseded_records
 from segments s left join superseded g on g.run = s.run and g.segment = s.segment
 where s.run = ?
-group by s.segment, s.resumed_from_step, s.started, s.ended, s.status
+group by s.segment, s.resumed_from_step, s.started, s.ended, s.status, s.drift
 order by s.segment
 """
 

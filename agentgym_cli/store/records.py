@@ -57,6 +57,8 @@ class SegmentRecord:
     """Written as a second record with the same key when the segment ends; with ``status`` the only column that may be filled in later."""
     status: str | None = None
     """``finished``, ``interrupted``, ``failed`` or, while it runs or after a kill, None."""
+    drift: tuple[str, ...] = ()
+    """What was not as the run was frozen and was allowed with ``--allow-drift``, in sentences; empty when nothing was."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -37,6 +38,8 @@ class SegmentRow:
     started: str
     ended: str | None
     status: str | None
+    drift: Sequence[str]
+    """What it was allowed to run with although it was not as frozen."""
     superseded_attempts: int
     superseded_outcomes: int
     superseded_records: int

@@ -189,6 +189,27 @@ def test_promise_07_the_report_says_what_repeats(
     assert report.header.promise == promise
 
 
+DRIFT = "another model: config.json (frozen 1a2b3c4d5e6f, then 3c4d5e6f7a8b)"
+
+
+def test_promise_07_drift_that_was_allowed_is_shown_in_every_form(store: Connection, tmp_path: Path) -> None:
+    first = [make_run(frozen=FROZEN), make_segment(), *evaluation(("success",))]
+    report = report_of(store, tmp_path / "r1", first, [make_segment(2, resumed=0, drift=(DRIFT,))])
+    line = f"Drift allowed: segment 2 ran with {DRIFT}"
+    assert line in " ".join(printed(report).split())
+    assert "[RAN WITH DRIFT]" in printed(report)
+    assert f"- {line}" in render(report).replace("\\", "")
+    assert render(report).startswith("# textcraft\\_grpo (laptop result, ran with drift)\n")
+    header = json.loads(to_json(report))["header"]
+    assert (header["drift"], header["promise"]) == ([f"segment 2 ran with {DRIFT}"], "equal schedules")
+    assert [segment["drift"] for segment in json.loads(to_json(report))["segments"]] == [[], [DRIFT]]
+
+
+def test_a_run_without_drift_says_nothing_of_it(trained: Report) -> None:
+    assert "drift" not in (printed(trained) + render(trained)).lower()
+    assert trained.header.drift == ()
+
+
 def test_a_laptop_result_is_labelled_wherever_it_is_shown(trained: Report) -> None:
     assert "[LAPTOP RESULT]" in printed(trained)
     assert render(trained).startswith("# textcraft\\_grpo (laptop result)\n")

@@ -33,6 +33,7 @@ BY_HINT: dict[Any, st.SearchStrategy[Any]] = {
     str | None: st.none() | TEXT,
     int | None: st.none() | WHOLE,
     float | None: st.none() | FLOATS,
+    tuple[str, ...]: st.lists(TEXT, max_size=3).map(tuple),
 }
 
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from agentgym_cli.env.contract import InfraCause
 from agentgym_cli.episode.types import Outcome, StopReason
 from agentgym_cli.store.codec import Malformed, decode, encode
-from agentgym_cli.store.records import Record, TokensRecord
+from agentgym_cli.store.records import Record, SegmentRecord, TokensRecord
 from tests.store.builders import make_attempt, make_metric, make_outcome, make_run, make_scheduled, make_turn
 from tests.store.strategies import any_record
 
@@ -41,6 +41,13 @@ def test_a_number_that_is_not_finite_is_refused_and_named(value: float) -> None:
         encode(replace(ATTEMPT, tokens=TokensRecord(token_ids=(1,), action_mask=(True,), logprobs=(value,))))
     with pytest.raises(Malformed, match=r"attempt\.turns\[\]\.reward: expected a finite number"):
         encode(replace(ATTEMPT, turns=(make_turn(reward=value),)))
+
+
+def test_a_segment_of_a_journal_from_before_drift_was_recorded_has_none() -> None:
+    line = b'{"kind":"segment","run":"r1","segment":1,"resumed_from_step":null,"started":"then","ended":null,"status":null}\n'
+    record = decode(line)
+    assert isinstance(record, SegmentRecord)
+    assert record.drift == ()
 
 
 def test_whole_numbers_become_floats_and_enums_become_text() -> None:

@@ -12,8 +12,10 @@ import pytest
 from agentgym_cli.errors import StoreError
 from agentgym_cli.store.batches import arrow_schema
 from agentgym_cli.store.db import Connection, Patience, connect, rows_of
+from agentgym_cli.store.insert import insert_segments
 from agentgym_cli.store.migrations import MIGRATIONS, migrate, pending
 from agentgym_cli.store.opening import open_for_reading, open_for_writing
+from agentgym_cli.store.records import SegmentRecord
 from agentgym_cli.store.tables import TABLES, Table, columns_of
 
 
@@ -42,7 +44,7 @@ def m003_broken(connection: Connection) -> None:
 def test_a_new_store_records_what_was_applied(connection: Connection) -> None:
     migrate(connection)
     applied = rows_of(connection, "select name, agentgym from migrations order by name")
-    assert applied == [(name, version("agentgym-cli")) for name in ("m001_tables", "m002_views")]
+    assert applied == [(name, version("agentgym-cli")) for name in ("m001_tables", "m002_views", "m003_drift")]
     assert pending(connection) == []
 
 
@@ -74,12 +76,23 @@ def test_an_older_store_gets_only_what_it_lacks(connection: Connection) -> None:
     assert pending(connection, (*MIGRATIONS, m003_more)) == []
 
 
+def test_segments_from_before_drift_was_recorded_ran_with_none(tmp_path: Path) -> None:
+    database = tmp_path / "old.duckdb"
+    with duckdb.connect(str(database)) as old:
+        migrate(old, MIGRATIONS[:2])
+        old.execute("insert into segments (run, segment, started) values ('r1', 1, 'then')")
+    with open_for_writing(database) as opened:
+        assert rows_of(opened, "select run, segment, started, drift from segments") == [("r1", 1, "then", [])]
+        insert_segments(opened, [SegmentRecord(run="r1", segment=1, resumed_from_step=None, started="then", ended="now", status="finished")])
+        assert rows_of(opened, "select ended, drift from segments") == [("now", [])]
+
+
 def test_a_newer_store_is_refused_with_the_version_it_needs(tmp_path: Path) -> None:
     database = tmp_path / "x.duckdb"
     with open_for_writing(database) as opened:
         opened.execute("insert into migrations (name, applied, agentgym) values ('m099_future', '', '9.1.0')")
     for opening in (open_for_reading, open_for_writing):
-        with pytest.raises(StoreError, match=r"x\.duckdb: has migration m099_future, expected at most m002_views") as caught, opening(database):
+        with pytest.raises(StoreError, match=r"x\.duckdb: has migration m099_future, expected at most m003_drift") as caught, opening(database):
             pass
         assert "agentgym-cli>=9.1.0" in str(caught.value.hint)
 
@@ -103,7 +116,7 @@ def test_reading_an_empty_file_that_duckdb_made_brings_it_up_to_date(tmp_path: P
 
 ARROW_NAMES = {
     "string": "VARCHAR", "int64": "BIGINT", "uint64": "UBIGINT", "double": "DOUBLE", "bool": "BOOLEAN",
-    "list<item: int64>": "BIGINT[]", "list<item: bool>": "BOOLEAN[]", "list<item: double>": "DOUBLE[]",
+    "list<item: string>": "VARCHAR[]", "list<item: int64>": "BIGINT[]", "list<item: bool>": "BOOLEAN[]", "list<item: double>": "DOUBLE[]",
 }  # fmt: skip
 
 
