@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.recipe.wording import listed, shown
 from agentgym_cli.recipe.yaml import read_text
 
-_MAX_BYTES = 64 << 20
+_MAX_BYTES = 16 << 20
 
 
 @section
@@ -30,6 +30,7 @@ class _Document:
     recipe: str
     folders: tuple[str, ...]
     warnings: tuple[str, ...]
+    observed: dict[str, str]
 
 
 @cache
@@ -41,7 +42,7 @@ def read_frozen(path: Path) -> Frozen:
     """Read what ``Frozen.write`` wrote.
 
     Raises:
-        RecipeError: not such a file, an unknown schema version, or content that its digest does not match.
+        RecipeError: not such a file, one larger than 16 MiB, an unknown schema version, or content that its digest does not match.
     """
     return parse_frozen(read_text(path, _MAX_BYTES), where=str(path))
 
@@ -52,21 +53,48 @@ def parse_frozen(text: str, *, where: str) -> Frozen:
         data = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse)
     except (ValueError, RecursionError) as err:
         raise RecipeError(f"{where}: expected a frozen run, got: {err}", hint="agentgym freeze RECIPE -o FILE writes one") from err
-    if not isinstance(data, dict) or data.get("schema") != SCHEMA or data.get("schema") is True:
-        got = shown(data.get("schema")) if isinstance(data, dict) and "schema" in data else "none"
-        raise RecipeError(f"{where}: schema: expected version {SCHEMA} of a frozen run, got {got}", hint="freeze the recipe again")
+    _refuse_other_version(data, where)
     try:
         document = _adapter().validate_json(canonical_json(data))
-    except ValidationError as err:
-        first = err.errors(include_url=False, include_context=False)[0]
-        key = ".".join(map(str, first["loc"]))
+    except (ValidationError, UnicodeEncodeError) as err:
         raise RecipeError(
-            f"{where}: {key}: expected another value ({first['msg']}), got {shown(first['input'])}",
+            f"{where}: {_complaint(err, data) if isinstance(err, ValidationError) else 'expected text, got half of a surrogate pair'}",
             hint="the run was frozen by another version, or edited; freeze its recipe again",
         ) from err
-    frozen = Frozen(run=document.config, parts=document.parts, recipe=document.recipe, folders=document.folders, warnings=document.warnings)
+    frozen = Frozen(
+        run=document.config,
+        parts=document.parts,
+        recipe=document.recipe,
+        folders=document.folders,
+        warnings=document.warnings,
+        observed=document.observed,
+    )
     _refuse_edited(document, frozen, where)
     return frozen
+
+
+def _refuse_other_version(data: object, where: str) -> None:
+    version = data.get("schema") if isinstance(data, dict) else None
+    if type(version) is int and version == SCHEMA:
+        return
+    got = shown(version) if isinstance(data, dict) and "schema" in data else "none"
+    newer = type(version) is int and version > SCHEMA
+    hint = "a newer agentgym wrote it: pip install -U agentgym-cli" if newer else "freeze the recipe again; a run of an older version is started anew"
+    raise RecipeError(f"{where}: schema: expected version {SCHEMA} of a frozen run, got {got}", hint=hint)
+
+
+def _complaint(err: ValidationError, data: object) -> str:
+    """The first of pydantic's complaints, at the key as the file has it: pydantic also names the alternatives of unions."""
+    first = err.errors(include_url=False, include_context=False)[0]
+    path: list[str] = []
+    for number, part in enumerate(first["loc"]):
+        here = isinstance(data, list) and isinstance(part, int) and part < len(data)
+        if here or (isinstance(data, Mapping) and part in data):
+            data = data[part]  # type: ignore[index]
+        elif not (isinstance(data, Mapping) and number == len(first["loc"]) - 1):
+            continue
+        path.append(str(part))
+    return f"{'.'.join(path)}: expected another value ({first['msg']}), got {shown(first['input'])}"
 
 
 def _refuse_edited(document: _Document, frozen: Frozen, where: str) -> None:

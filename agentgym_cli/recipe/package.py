@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -21,13 +22,18 @@ def package_files() -> dict[str, str]:
     return files
 
 
-def folder_files(folder: Path, *, prefix: str = "", suffixes: tuple[str, ...] = ()) -> dict[str, str]:
-    """SHA-256 of each file under a folder by its name relative to it, behind ``prefix``; hidden files, caches and ``_data`` left out."""
+def folder_files(folder: Path, *, prefix: str = "", suffixes: tuple[str, ...] = (), wanted: Callable[[str], bool] = lambda _: True) -> dict[str, str]:
+    """SHA-256 of each file under a folder by its name relative to it, behind ``prefix``; hidden files, caches and ``_data`` left out.
+
+    Args:
+        suffixes: endings that are taken; none takes all.
+        wanted: says of a name relative to the folder whether that file is read.
+    """
     found: dict[str, str] = {}
     for path in sorted(folder.rglob("*")):
         parts = path.relative_to(folder).parts
         hidden = any(part.startswith(".") or part in _NEVER for part in parts)
-        if hidden or path.suffix == ".pyc" or (suffixes and path.suffix not in suffixes) or not path.is_file():
+        if hidden or path.suffix == ".pyc" or (suffixes and path.suffix not in suffixes) or not wanted("/".join(parts)) or not path.is_file():
             continue
         found["/".join((prefix, *parts) if prefix else parts)] = file_digest(path)
     return found

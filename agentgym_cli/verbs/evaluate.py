@@ -12,6 +12,7 @@ from agentgym_cli.episode.policies.scripted import read_script
 from agentgym_cli.errors import PolicyError, RecipeError, StoreError
 from agentgym_cli.recipe.lock import require_engine
 from agentgym_cli.verbs.folders import WEIGHTS_FILE, Checkpoint, find_checkpoint
+from agentgym_cli.verbs.home import claim_folder, keep_observed
 from agentgym_cli.verbs.interrupts import run_interruptible
 from agentgym_cli.verbs.play import stage_of
 from agentgym_cli.verbs.prepare import Prepared, prepare
@@ -37,6 +38,7 @@ def evaluate_policy(request: Request, progress: Progress) -> Finished:
     prepared = prepare(request, verb="eval", progress=progress)
     label = _label(choice, checkpoint)
     progress.note("policy", label)
+    prepared = claim_folder(prepared, progress)
     return run_interruptible(_evaluate(prepared, choice, checkpoint, label, progress), prepared.resume_command("eval"))
 
 
@@ -70,14 +72,15 @@ def _sha256(path: Path) -> str:
 async def _evaluate(prepared: Prepared, choice: PolicyChoice, checkpoint: Checkpoint | None, label: str, progress: Progress) -> Finished:
     run, spec, splits = prepared.run, prepared.run.evaluation, prepared.evaluation_tasks
     step = 0 if checkpoint is None else checkpoint.step
-    tasks = [task for split in splits.values() for task in split[: spec.limit]]
+    tasks = [task for split in splits.values() for task in split]
     resumed = 0 if prepared.resumed else None
     with open_segment(prepared, verb="eval", policy=label, resumed_from_step=resumed, progress=progress) as (recorder, history):
         if not prepared.resumed:
             _remember(prepared.folder, choice, checkpoint)
         oracle = choice.kind == "oracle"
         async with open_world(run.env, prepared.dialect, run.budgets, tasks, oracle=oracle, recorder=recorder, progress=progress) as world:
-            stage = stage_of(run, prepared.dialect, world.client, recorder, history, progress)
+            keep_observed(prepared, world.observed)
+            stage = stage_of(run, prepared.dialect, world.client, tasks, recorder, history, progress)
             policy = _policy(prepared, choice, checkpoint)
             schedule = evaluation_schedule(splits, phase="eval", step=step, samples=spec.samples_per_task, horizon=spec.horizon, limit=spec.limit)
             await stage.play(schedule, policy, announce="evaluate")

@@ -9,6 +9,8 @@ from pathlib import Path
 from agentgym_cli.errors import PolicyError
 
 CHECKPOINTS = "checkpoints"
+FROZEN_FILE = "frozen.json"
+"""The frozen run inside a run's folder."""
 WEIGHTS_FILE = "model.safetensors"
 """The weights inside a checkpoint's folder."""
 _NAME = re.compile(r"step-(\d{6,})")

@@ -11,21 +11,21 @@ from typing import Literal
 
 from agentgym_cli.env.dialect import Dialect, load_dialect
 from agentgym_cli.episode.types import Task
-from agentgym_cli.errors import RecipeError, StoreError, TrainerError
 from agentgym_cli.recipe.data import find_data
-from agentgym_cli.recipe.freeze import Difference, Frozen, check, dialect_path, freeze
-from agentgym_cli.recipe.frozen_file import read_frozen
+from agentgym_cli.recipe.freeze import Frozen
 from agentgym_cli.recipe.lock import compare, enforce, find_lock, read_lock
-from agentgym_cli.recipe.resolve import resolve
+from agentgym_cli.recipe.parts import dialect_path
 from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.recipe.tasks import TaskRow, select_tasks
 from agentgym_cli.recipe.yaml import read_text
 from agentgym_cli.verbs.progress import Progress
 from agentgym_cli.verbs.request import Request
 from agentgym_cli.verbs.schedules import tasks_of
+from agentgym_cli.verbs.target import find_target
 
-FROZEN_FILE = "frozen.json"
 _LARGEST_PROMPT = 64 * 1024
+_SAID = 300
+"""Most characters of the lock's drift that are recorded."""
 _RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
@@ -38,10 +38,13 @@ class Prepared:
     name: str
     """Name of the run, which is its folder's."""
     folder: Path
+    """Of a new run, the folder that it would like; ``claim_folder`` makes it."""
     database: Path
     resumed: bool
     drift: str | None
-    """How the interpreter differs from the stack's lock, where the recipe takes that as a warning; None when it does not."""
+    """How the interpreter differs from the stack's lock, where that is no error; None when it does not."""
+    allowed: tuple[str, ...]
+    """What is not as the run was frozen, and was allowed on the command line; recorded with the segment and shown in every report."""
     dialect: Dialect
     train_tasks: tuple[Task, ...]
     evaluation_tasks: Mapping[str, tuple[Task, ...]]
@@ -79,98 +82,53 @@ def prepare(request: Request, *, verb: Literal["train", "eval"], progress: Progr
         RecipeError: the recipe, the frozen run or what changed since it was frozen.
         LockError: the interpreter is not what the lock says and the recipe calls that an error.
     """
-    frozen, folder = _frozen(request, verb)
-    run = frozen.run
+    target = find_target(request, verb)
+    frozen, run = target.frozen, target.frozen.run
     progress.note("recipe", f"{run.name} ({frozen.recipe})")
     progress.note("profile", f"{run.profile}: {run.profile_reason}")
     for warning in frozen.warnings:
         progress.warn(warning)
-    drift = enforce(compare(read_lock(find_lock(run.engine.stack))), run.engine.drift)
-    if drift:
-        progress.warn(drift)
+    drift, let_through = _enforced(run, allow_drift=request.allow_drift)
     dialect = load_dialect(dialect_path(run.env.dialect, beside=frozen.beside))
-    lists = select_tasks(run.tasks, beside=frozen.beside)
-    home = folder or _new_folder(run, frozen.digest, request.runs_dir or Path(run.store.runs_dir))
+    lists = select_tasks(run.tasks, env=dialect.name, beside=frozen.beside)
+    allowed = (*target.drift, *let_through)
+    _warn_of_drift(progress, [each for each in lists.warnings if each not in frozen.warnings], None if let_through else drift, allowed)
+    home = target.folder or (request.runs_dir or Path(run.store.runs_dir)) / new_name(run, frozen.digest)
     progress.note("digest", frozen.digest)
-    progress.note("run", str(home))
     return Prepared(
         run=run,
         frozen=frozen,
         name=home.name,
         folder=home,
         database=request.database or Path(run.store.database),
-        resumed=folder is not None,
+        resumed=target.folder is not None,
         drift=drift,
+        allowed=allowed,
         dialect=dialect,
         train_tasks=tasks_of(lists.train, env=dialect.name, split=_train_split(lists.train)),
         evaluation_tasks={name: tasks_of(rows, env=dialect.name, split=name) for name, rows in lists.evaluation.items()},
     )
 
 
-def create_folder(prepared: Prepared) -> None:
-    """Make a new run's folder and put its frozen run there. Raises StoreError when it cannot be made or exists."""
-    try:
-        prepared.folder.mkdir(parents=True)
-        prepared.frozen.write(prepared.folder / FROZEN_FILE)
-    except OSError as err:
-        raise StoreError(
-            f"{prepared.folder}: expected to make the run's folder, got: {err.strerror or err}", "choose another place: --runs-dir DIR"
-        ) from err
+def _warn_of_drift(progress: Progress, lists: Sequence[str], lock: str | None, allowed: Sequence[str]) -> None:
+    """Say what is not as it was frozen or locked, and may be."""
+    for warning in (*lists, *filter(None, [lock]), *(f"drift allowed: {sentence}" for sentence in allowed)):
+        progress.warn(warning)
 
 
-def resolve_target(target: str, overrides: Sequence[str]) -> Frozen:
-    """A recipe frozen now, or a frozen run read back and checked. Raises RecipeError."""
-    if target.endswith(".json"):
-        return _unchanged(read_frozen(find_data(target, where="frozen run")), overrides, target)
-    resolved = resolve(target, overrides)
-    if resolved.run.engine.kind != "local":
-        raise TrainerError(
-            f"engine {resolved.run.engine.kind}: this version runs the local engine only, and profile {resolved.run.profile} asks for another",
-            "name a profile of the local engine, e.g. profile=laptop",
-        )
-    return freeze(resolved)
+def _enforced(run: Run, *, allow_drift: bool) -> tuple[str | None, tuple[str, ...]]:
+    """How the interpreter differs from the stack's lock, and that once more where it would be an error and is allowed. Raises LockError."""
+    drift = compare(read_lock(find_lock(run.engine.stack)))
+    if drift and run.engine.drift == "error" and allow_drift:
+        return drift.sentence(), (f"another interpreter: {drift.sentence()[:_SAID]}",)
+    return enforce(drift, run.engine.drift), ()
 
 
-def _frozen(request: Request, verb: str) -> tuple[Frozen, Path | None]:
-    """What to run, and the folder it already has."""
-    folder = Path(request.target)
-    if (folder / FROZEN_FILE).is_file():
-        if not request.resume:
-            raise RecipeError(f"{folder}: expected a recipe, got the folder of a run", f"agentgym {verb} {folder} --resume continues it")
-        if request.runs_dir is not None:
-            raise RecipeError("--runs-dir: expected nothing, since a resumed run stays in its folder", f"agentgym {verb} {folder} --resume")
-        return _unchanged(read_frozen(folder / FROZEN_FILE), request.overrides, str(folder)), folder
-    if request.resume:
-        raise RecipeError(f"{request.target}: expected the folder of a run, with {FROZEN_FILE} in it", f"agentgym {verb} runs/NAME --resume")
-    return resolve_target(request.target, request.overrides), None
-
-
-def _unchanged(frozen: Frozen, overrides: Sequence[str], where: str) -> Frozen:
-    """Refuse a frozen run whose files are no longer what they were."""
-    if overrides:
-        raise RecipeError(f"{where}: expected no overrides of a frozen run, got {overrides[0]!r}", "give overrides with the recipe instead")
-    changed = check(frozen)
-    if changed:
-        raise RecipeError(
-            f"{where}: expected the files that the run was frozen with, digest {frozen.digest[:12]}; {_named(changed)}",
-            "go back to those files, or start a new run from the recipe",
-        )
-    return frozen
-
-
-def _named(changed: Sequence[Difference]) -> str:
-    first = ", ".join(each.key for each in changed[:5])
-    more = f" and {len(changed) - 5} more" if len(changed) > 5 else ""
-    return f"changed since: {first}{more}"
-
-
-def _new_folder(run: Run, digest: str, runs_dir: Path) -> Path:
-    """A folder named by recipe, profile, time and digest; the time makes it new, a number settles a tie."""
-    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-    name = f"{run.name}-{run.profile}-{stamp}-{digest[:6]}"
+def new_name(run: Run, digest: str) -> str:
+    """Name of a new run by recipe, profile, time and digest; ``claim_folder`` settles a tie."""
+    name = f"{run.name}-{run.profile}-{datetime.now(UTC).strftime('%Y%m%d-%H%M%S')}-{digest[:6]}"
     assert _RUN_NAME.fullmatch(name), "names of recipes and profiles are checked by the schema"
-    taken = (runs_dir / name, *(runs_dir / f"{name}-{number}" for number in range(2, 1000)))
-    return next(folder for folder in taken if not folder.exists())
+    return name
 
 
 def _train_split(rows: Sequence[TaskRow]) -> str:

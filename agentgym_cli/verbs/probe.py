@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from agentgym_cli.env.dialect import load_dialect
 from agentgym_cli.env.probe import ProbeReport, probe
 from agentgym_cli.errors import RecipeError
-from agentgym_cli.recipe.freeze import dialect_path
+from agentgym_cli.recipe.parts import dialect_path
 from agentgym_cli.recipe.resolve import resolve
 from agentgym_cli.recipe.tasks import select_tasks
 from agentgym_cli.verbs.interrupts import run_interruptible
@@ -34,7 +34,6 @@ async def _probe_recipe(recipe: str, overrides: Sequence[str], progress: Progres
     resolved = resolve(recipe, overrides)
     run = resolved.run
     dialect = load_dialect(dialect_path(run.env.dialect, beside=resolved.folders))
-    lists = select_tasks(run.tasks, beside=resolved.folders)
-    rows = [*lists.train, *(row for split in lists.evaluation.values() for row in split)]
+    rows = select_tasks(run.tasks, env=dialect.name, beside=resolved.folders).rows()
     async with serving(run.env, oracle=True, progress=progress) as urls:
         return await probe(urls, dialect, tasks=pinned(tasks_of(rows, env=dialect.name, split="")), token=service_token(run.env))

@@ -45,9 +45,13 @@ def utc_now() -> str:
 class Recorder:
     """The only writer of one segment of one run."""
 
-    def __init__(self, *, folder: Path, run: str, segment: int, database: Path, keep_tokens: KeepTokens, progress: Progress) -> None:
+    def __init__(
+        self, *, folder: Path, run: str, segment: int, database: Path, keep_tokens: KeepTokens, progress: Progress, drift: tuple[str, ...] = ()
+    ) -> None:
+        """``drift``: what is not as the run was frozen, in sentences; recorded with the segment."""
         self._folder, self._run, self._segment = folder, run, segment
         self._database, self._keep_tokens, self._progress = database, keep_tokens, progress
+        self._drift = drift
         self._journal = Journal(folder, segment)
         self._loaded = time.monotonic()
         self._warned = False
@@ -60,14 +64,11 @@ class Recorder:
 
     def begin_segment(self, resumed_from_step: int | None, started: str) -> None:
         """Open the segment."""
-        self.write(SegmentRecord(run=self._run, segment=self._segment, resumed_from_step=resumed_from_step, started=started))
+        self.write(self._segment_record(resumed_from_step, started, ended=None, status=None))
 
     def end_segment(self, resumed_from_step: int | None, started: str, status: str) -> None:
         """Close the segment, load everything into the store and close the journal."""
-        ended = utc_now()
-        self.write(
-            SegmentRecord(run=self._run, segment=self._segment, resumed_from_step=resumed_from_step, started=started, ended=ended, status=status)
-        )
+        self.write(self._segment_record(resumed_from_step, started, ended=utc_now(), status=status))
         self._journal.sync()
         self.load()
 
@@ -136,6 +137,17 @@ class Recorder:
             self._warned = True
             self.store_trouble = trouble
         self._loaded = time.monotonic()
+
+    def _segment_record(self, resumed_from_step: int | None, started: str, *, ended: str | None, status: str | None) -> SegmentRecord:
+        return SegmentRecord(
+            run=self._run,
+            segment=self._segment,
+            resumed_from_step=resumed_from_step,
+            started=started,
+            ended=ended,
+            status=status,
+            drift=self._drift,
+        )
 
     def _scheduled(self, episode: ScheduledEpisode) -> ScheduledRecord:
         task = episode.task

@@ -29,5 +29,7 @@ class Request:
     runs_dir: Path | None = None
     database: Path | None = None
     allow_degraded: bool = False
+    allow_drift: bool = False
+    """Go on although files, or the interpreter, are not what the run was frozen with; what is let through is recorded."""
     policy: PolicyChoice | None = None
     """None for ``train``."""

@@ -9,12 +9,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from agentgym_cli.errors import Interrupted, RecipeError, StoreError
+from agentgym_cli.recipe.drift import diff
 from agentgym_cli.recipe.fingerprint import fingerprint, fingerprint_differences
+from agentgym_cli.recipe.frozen_file import parse_frozen
 from agentgym_cli.recipe.resolve import environment
+from agentgym_cli.recipe.wording import listed
 from agentgym_cli.store.journal import next_segment, read_journal
 from agentgym_cli.store.records import RunRecord
+from agentgym_cli.verbs.folders import FROZEN_FILE
 from agentgym_cli.verbs.history import EMPTY, History, read_history
-from agentgym_cli.verbs.prepare import Prepared, create_folder
+from agentgym_cli.verbs.prepare import Prepared
 from agentgym_cli.verbs.progress import Progress
 from agentgym_cli.verbs.recorder import Recorder, utc_now
 
@@ -43,10 +47,8 @@ def open_segment(
 
     Raises:
         StoreError: another process works on this run, or the journal cannot be written.
-        RecipeError: the run belongs to the other verb.
+        RecipeError: the run belongs to the other verb, another policy or another frozen run.
     """
-    if not prepared.resumed:
-        create_folder(prepared)
     with _hold(prepared):
         records = list(read_journal(prepared.folder)) if prepared.resumed else []
         known = next((record for record in records if isinstance(record, RunRecord)), None)
@@ -59,6 +61,7 @@ def open_segment(
             segment=next_segment(prepared.folder),
             database=prepared.database,
             keep_tokens=prepared.run.store.keep_tokens,
+            drift=prepared.allowed,
             progress=progress,
         )
         try:
@@ -110,7 +113,13 @@ def _hold(prepared: Prepared) -> Iterator[None]:
 
 
 def _compare(known: RunRecord, here: RunRecord, prepared: Prepared, progress: Progress) -> None:
-    """Refuse a run of the other verb or of another policy; say what a resume does not have in common with the first start."""
+    """Refuse a run of another digest, verb or policy; say what a resume does not have in common with the first start."""
+    if known.digest != here.digest:
+        raise RecipeError(
+            f"{prepared.folder}: expected the run that was started here, digest {known.digest[:12]}, "
+            f"got {FROZEN_FILE} of another, digest {here.digest[:12]}{_other_keys(known, prepared)}",
+            f"put its own {FROZEN_FILE} back, or start a new run",
+        )
     if (known.verb, known.policy) != (here.verb, here.policy):
         raise RecipeError(
             f"{prepared.folder}: expected a run of agentgym {here.verb} with policy {here.policy}, "
@@ -121,6 +130,15 @@ def _compare(known: RunRecord, here: RunRecord, prepared: Prepared, progress: Pr
     if differences:
         more = f" and {len(differences) - _NAMED_DIFFERENCES} more" if len(differences) > _NAMED_DIFFERENCES else ""
         progress.warn(f"this machine is not as it was, equal bits are not promised: {'; '.join(differences[:_NAMED_DIFFERENCES])}{more}")
+
+
+def _other_keys(known: RunRecord, prepared: Prepared) -> str:
+    """The keys in which two frozen runs differ; nothing where the recorded one is of a version that cannot be read."""
+    try:
+        differences = diff(parse_frozen(known.frozen, where=known.run), prepared.frozen)
+    except RecipeError:
+        return ""
+    return f": other {listed(each.key for each in differences)}"
 
 
 def _run_record(prepared: Prepared, *, verb: str, policy: str) -> RunRecord:

@@ -9,6 +9,7 @@ from agentgym_cli.recipe.lock import require_engine
 from agentgym_cli.recipe.schema.learning import TrainSpec
 from agentgym_cli.verbs.capacity import check_memory
 from agentgym_cli.verbs.folders import Checkpoint, last_checkpoint
+from agentgym_cli.verbs.home import claim_folder, keep_observed
 from agentgym_cli.verbs.interrupts import run_interruptible
 from agentgym_cli.verbs.play import Stage, stage_of
 from agentgym_cli.verbs.prepare import Prepared, prepare
@@ -30,6 +31,7 @@ def train_policy(request: Request, progress: Progress) -> Finished:
     prepared = prepare(request, verb="train", progress=progress)
     spec = _trainable(prepared)
     check_memory(prepared, progress)
+    prepared = claim_folder(prepared, progress)
     return run_interruptible(_train(prepared, spec, progress), prepared.resume_command("train"))
 
 
@@ -58,7 +60,8 @@ async def _train(prepared: Prepared, spec: TrainSpec, progress: Progress) -> Fin
         tasks = [*prepared.train_tasks, *(task for split in prepared.evaluation_tasks.values() for task in split)]
         oracle = run.warm_start is not None
         async with open_world(run.env, prepared.dialect, run.budgets, tasks, oracle=oracle, recorder=recorder, progress=progress) as world:
-            stage = stage_of(run, prepared.dialect, world.client, recorder, history, progress)
+            keep_observed(prepared, world.observed)
+            stage = stage_of(run, prepared.dialect, world.client, tasks, recorder, history, progress)
             await _phases(prepared, spec, stage, found)
     return Finished(prepared=prepared, degraded=stage.infra.sentence(), store_trouble=recorder.store_trouble)
 

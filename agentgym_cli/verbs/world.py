@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 from agentgym_cli.env.client import HttpEnvClient, build_http
 from agentgym_cli.env.dialect import Dialect
+from agentgym_cli.env.identity import greetings
 from agentgym_cli.env.launch import launch
 from agentgym_cli.env.probe import ProbeReport, probe
 from agentgym_cli.episode.policies.build import service_key
@@ -24,6 +25,8 @@ class World:
 
     urls: tuple[str, ...]
     client: HttpEnvClient
+    observed: Mapping[str, str]
+    """What the servers say they are, as a frozen run keeps it."""
 
 
 @asynccontextmanager
@@ -49,9 +52,23 @@ async def open_world(
         urls = await stack.enter_async_context(serving(env, oracle=oracle, progress=progress))
         report = await probe(urls, dialect, tasks=pinned(tasks), token=token)
         record_probe(report, recorder, progress)
+        observed = await observe(env, urls, dialect, token=token)
         client = HttpEnvClient(build_http(), dialect, urls, call_seconds=budgets.env_call_seconds, token=token)
         stack.push_async_callback(client.aclose)
-        yield World(urls=urls, client=client)
+        yield World(urls=urls, client=client, observed=observed)
+
+
+async def observe(env: EnvSpec, urls: Sequence[str], dialect: Dialect, *, token: str | None) -> dict[str, str]:
+    """What servers say they are: by URL, or under ``env.world`` where this program serves them, since their ports mean nothing later.
+
+    Args:
+        urls: none where a world is not served yet.
+    """
+    said = await greetings(urls, dialect, token=token)
+    if env.urls is not None:
+        return said
+    served = f"served by this program: {' '.join((str(env.world), *env.world_args))}"
+    return {"env.world": "; ".join([served, *sorted(set(said.values()))])}
 
 
 def pinned(tasks: Sequence[Task]) -> list[tuple[int, str]]:

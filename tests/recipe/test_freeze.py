@@ -21,7 +21,8 @@ import agentgym_cli
 from agentgym_cli.errors import RecipeError
 from agentgym_cli.recipe.canonical import canonical_json
 from agentgym_cli.recipe.data import find_data, shipped_root
-from agentgym_cli.recipe.freeze import OUTSIDE_DIGEST, Difference, Frozen, check, config_of, diff, freeze
+from agentgym_cli.recipe.drift import Difference, check, diff
+from agentgym_cli.recipe.freeze import OUTSIDE_DIGEST, Frozen, config_of, freeze
 from agentgym_cli.recipe.frozen_file import parse_frozen, read_frozen
 from agentgym_cli.recipe.resolve import resolve
 from agentgym_cli.recipe.schema.run import Run

@@ -1,0 +1,187 @@
+"""What each item of a frozen run covers, read from the disk as it is now: file by file, or rule by rule. Digests nothing as a whole."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+
+from agentgym_cli.errors import RecipeError
+from agentgym_cli.recipe.canonical import canonical_json, digest_of, file_digest
+from agentgym_cli.recipe.data import PACKAGE, find_data, try_find
+from agentgym_cli.recipe.lock import find_lock
+from agentgym_cli.recipe.package import folder_files, package_files
+from agentgym_cli.recipe.schema.run import Run
+from agentgym_cli.recipe.tasks import TaskLists, TaskRow, select_tasks
+from agentgym_cli.recipe.wording import listed, nearest, shown
+from agentgym_cli.recipe.yaml import YamlValue, read_yaml
+
+Part = Mapping[str, str]
+"""Digests or words by name: ``{"config.json": "..."}``."""
+Parts = Mapping[str, Part]
+"""By item: ``{"model": {"config.json": "..."}}``."""
+TASKS = "tasks."
+"""How the items of task lists begin: ``tasks.train``, ``tasks.evaluation.NAME``."""
+
+_HUB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
+_TOKENIZER_FILES = frozenset(
+    {
+        "added_tokens.json",
+        "chat_template.jinja",
+        "chat_template.json",
+        "merges.txt",
+        "special_tokens_map.json",
+        "spiece.model",
+        "tokenizer.json",
+        "tokenizer.model",
+        "tokenizer_config.json",
+        "vocab.json",
+        "vocab.txt",
+    }
+)
+_OUTCOME_TABLE = PACKAGE / "episode" / "outcome.py"
+
+
+def parts_now(run: Run, folders: Sequence[Path]) -> dict[str, Part]:
+    """All that a run depends on outside its config and its task lists, by item. Reads whole model folders. Raises RecipeError."""
+    return {item: read(run, folders) for item, read in PARTS.items()}
+
+
+def lists_now(run: Run, folders: Sequence[Path]) -> TaskLists:
+    """The task lists of a run. Raises RecipeError as ``select_tasks`` does."""
+    name = _dialect_data(run, folders).get("name")
+    return select_tasks(run.tasks, env=name if isinstance(name, str) else "", beside=folders)
+
+
+def task_parts(lists: TaskLists) -> dict[str, Part]:
+    """How many tasks each list has, which, and in which order."""
+    found = {f"{TASKS}evaluation.{name}": _rows(rows) for name, rows in lists.evaluation.items()}
+    return {f"{TASKS}train": _rows(lists.train)} | found if lists.train else found
+
+
+def _rows(rows: Sequence[TaskRow]) -> Part:
+    """``rows`` is equal for equal tasks in any order."""
+    values = [[row.index, row.split, row.category, row.goal, row.digest] for row in rows]
+    return {"count": str(len(rows)), "rows": digest_of(sorted(values, key=canonical_json)), "order": digest_of(values)}
+
+
+def dialect_path(name: str, *, beside: Sequence[Path]) -> Path:
+    """File of a dialect: a shipped one by name, or any by path (anything with a slash or an ending). Raises RecipeError."""
+    if "/" in name or Path(name).suffix:
+        return find_data(name, beside=beside, where="env.dialect")
+    shipped = {path.stem: path for path in (PACKAGE / "env" / "dialects").glob("*.yaml")}
+    if name not in shipped:
+        hint = f"did you mean {nearest(name, shipped)}? A dialect of your own is named by its path"
+        raise RecipeError(f"env.dialect: expected one of {listed(sorted(shipped))}, got {shown(name)}", hint=hint)
+    return shipped[name]
+
+
+def dialect_name(name: str, *, beside: Sequence[Path]) -> str:
+    """What ids of tasks start with: the name that a dialect's file gives itself. Raises RecipeError."""
+    path = dialect_path(name, beside=beside)
+    said = read_yaml(path).data.get("name")
+    if not isinstance(said, str):
+        raise RecipeError(f"{path}: name: expected the dialect's name, got {shown(said)}")
+    return said
+
+
+def _dialect_data(run: Run, beside: Sequence[Path]) -> dict[str, YamlValue]:
+    return read_yaml(dialect_path(run.env.dialect, beside=beside)).data
+
+
+def _dialect(run: Run, beside: Sequence[Path]) -> Part:
+    path, name = dialect_path(run.env.dialect, beside=beside), run.env.dialect
+    return {name if PurePosixPath(name).suffix else f"{name}.yaml": _digest_of_file(path)}
+
+
+def _prompt(run: Run, beside: Sequence[Path]) -> Part:
+    """The text that the policy is told, wherever it comes from."""
+    if run.prompt.system == "none":
+        return {"none": "says nothing"}
+    if run.prompt.system is not None:
+        return {run.prompt.system: _digest_of_file(find_data(run.prompt.system, beside=beside, where="prompt.system"))}
+    path = dialect_path(run.env.dialect, beside=beside)
+    name = read_yaml(path).data.get("prompt")
+    if not isinstance(name, str):
+        raise RecipeError(f"{path}: prompt: expected the name of a file beside the dialect, got {shown(name)}")
+    return {name: _digest_of_file(path.parent / name)}
+
+
+def _rules(run: Run, beside: Sequence[Path]) -> Part:
+    """What ends an episode and what it then counts as, as far as it is not in the config."""
+    data = _dialect_data(run, beside)
+    routes = data.get("routes")
+    step, verify = (routes.get(name) if isinstance(routes, dict) else None for name in ("step", "verify"))
+    done = {"done": step.get("done") if isinstance(step, dict) else None, "sticky": data.get("done_sticky")}
+    rules = {"success": data.get("success"), "done": done, "verifier": verify}
+    words = {f"the dialect's {name}": canonical_json(rule) for name, rule in rules.items()}
+    return words | {"outcome table": _digest_of_file(_OUTCOME_TABLE)}
+
+
+def _model(run: Run, beside: Sequence[Path]) -> Part:
+    model = run.policy.model
+    found = _folder_or_hub(run, model.path, "config.json and tokenizer.json", beside, where="policy.model.path")
+    if found is None:
+        return hub_part(model.path, model.revision)
+    return folder_files(found, wanted=lambda name: not _is_tokenizers(name))
+
+
+def _tokenizer(run: Run, beside: Sequence[Path]) -> Part:
+    model = run.policy.model
+    name, where = model.tokenizer or model.path, "policy.model.path" if model.tokenizer is None else "policy.model.tokenizer"
+    found = _folder_or_hub(run, name, "tokenizer.json", beside, where=where)
+    files = hub_part(name, model.revision if name == model.path else None) if found is None else folder_files(found, wanted=_is_tokenizers)
+    if not files and model.tokenizer is not None:
+        raise RecipeError(f"{where}: expected a folder with tokenizer.json, got {shown(str(found))} without one")
+    if model.chat_template is None:
+        return files
+    template = find_data(model.chat_template, beside=beside, where="policy.model.chat_template")
+    return {**files, f"chat template {model.chat_template}": _digest_of_file(template)}
+
+
+def _folder_or_hub(run: Run, name: str, holds: str, beside: Sequence[Path], *, where: str) -> Path | None:
+    """A folder that holds files of a model, None for a hub name that the engine fetches."""
+    found = try_find(name, beside=beside)
+    if found is None and run.engine.kind != "local" and _HUB_NAME.fullmatch(name):
+        return None
+    folder = found or find_data(name, beside=beside, where=where)
+    if not folder.is_dir():
+        raise RecipeError(f"{where}: expected a folder with {holds}, got the file {shown(str(folder))}")
+    return folder
+
+
+def hub_part(name: str, revision: str | None) -> Part:
+    """What is known of files that a hub has."""
+    return {"hub": name, "revision": revision or "not pinned"}
+
+
+def _is_tokenizers(name: str) -> bool:
+    path = PurePosixPath(name)
+    return path.name in _TOKENIZER_FILES or path.suffix == ".tiktoken"
+
+
+def _lock(run: Run, beside: Sequence[Path]) -> Part:
+    return {f"{run.engine.stack}.txt": file_digest(find_lock(run.engine.stack))}
+
+
+def _package(run: Run, beside: Sequence[Path]) -> Part:
+    return package_files()
+
+
+def _digest_of_file(path: Path) -> str:
+    try:
+        return file_digest(path)
+    except OSError as err:
+        raise RecipeError(f"{path}: expected a readable file, got: {err.strerror}") from err
+
+
+PARTS: Mapping[str, Callable[[Run, Sequence[Path]], Part]] = {
+    "dialect": _dialect,
+    "prompt": _prompt,
+    "rules": _rules,
+    "model": _model,
+    "tokenizer": _tokenizer,
+    "lock": _lock,
+    "package": _package,
+}
+"""By item, how it is read; the task lists are read together."""

@@ -1,0 +1,90 @@
+"""What ``train`` and ``eval`` are pointed at: a recipe, frozen now, or a run frozen before, whose files are compared with those of now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentgym_cli.errors import RecipeError, TrainerError
+from agentgym_cli.recipe.data import find_data
+from agentgym_cli.recipe.drift import Difference, check, sentences
+from agentgym_cli.recipe.freeze import Frozen, freeze
+from agentgym_cli.recipe.frozen_file import read_frozen
+from agentgym_cli.recipe.resolve import resolve
+from agentgym_cli.verbs.folders import FROZEN_FILE
+from agentgym_cli.verbs.request import Request
+
+_NAMED = 5
+"""Most differences that a message names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A frozen run to play."""
+
+    frozen: Frozen
+    folder: Path | None
+    """The run's folder, when it is resumed."""
+    drift: tuple[str, ...]
+    """What is not as it was frozen, where that is allowed; empty for a recipe."""
+
+
+def find_target(request: Request, verb: str) -> Target:
+    """What a request means. Raises RecipeError; also for files that changed since, unless the request allows drift."""
+    folder = Path(request.target)
+    if not (folder / FROZEN_FILE).is_file():
+        if request.resume:
+            raise RecipeError(f"{request.target}: expected the folder of a run, with {FROZEN_FILE} in it", f"agentgym {verb} runs/NAME --resume")
+        return _fresh(request.target, request.overrides, allow_drift=request.allow_drift)
+    if not request.resume:
+        raise RecipeError(f"{folder}: expected a recipe, got the folder of a run", f"agentgym {verb} {folder} --resume continues it")
+    if request.runs_dir is not None:
+        raise RecipeError("--runs-dir: expected nothing, since a resumed run stays in its folder", f"agentgym {verb} {folder} --resume")
+    frozen = read_frozen(folder / FROZEN_FILE)
+    drift = _drift(frozen, request.overrides, str(folder), allow_drift=request.allow_drift)
+    return Target(frozen=frozen, folder=folder, drift=drift)
+
+
+def resolve_target(target: str, overrides: Sequence[str]) -> Frozen:
+    """A recipe frozen now, or a frozen run read back and checked. Raises RecipeError."""
+    return _fresh(target, overrides, allow_drift=False).frozen
+
+
+def _fresh(target: str, overrides: Sequence[str], *, allow_drift: bool) -> Target:
+    """A target for a new run."""
+    if target.endswith(".json"):
+        frozen = read_frozen(find_data(target, where="frozen run"))
+        drift = _drift(frozen, overrides, target, allow_drift=allow_drift)
+        return Target(frozen=_runnable(frozen), folder=None, drift=drift)
+    resolved = resolve(target, overrides)
+    return Target(frozen=_runnable(freeze(resolved)), folder=None, drift=())
+
+
+def _runnable(frozen: Frozen) -> Frozen:
+    run = frozen.run
+    if run.engine.kind != "local":
+        raise TrainerError(
+            f"engine {run.engine.kind}: this version runs the local engine only, and profile {run.profile} asks for another",
+            "name a profile of the local engine, e.g. profile=laptop",
+        )
+    return frozen
+
+
+def _drift(frozen: Frozen, overrides: Sequence[str], where: str, *, allow_drift: bool) -> tuple[str, ...]:
+    """What differs from the frozen run, in sentences. Raises RecipeError when something does and that is not allowed."""
+    if overrides:
+        raise RecipeError(f"{where}: expected no overrides of a frozen run, got {overrides[0]!r}", "give overrides with the recipe instead")
+    changed = check(frozen)
+    if changed and not allow_drift:
+        raise RecipeError(
+            f"{where}: expected the files that the run was frozen with, digest {frozen.digest[:12]}; {_named(changed)}",
+            "go back to those files, or start a new run from the recipe; --allow-drift goes on with these, and every report of the run says so",
+        )
+    return sentences(changed)
+
+
+def _named(changed: Sequence[Difference]) -> str:
+    first = ", ".join(f"{each.key} (the same tasks in another order)" if each.reordered else each.key for each in changed[:_NAMED])
+    more = f" and {len(changed) - _NAMED} more" if len(changed) > _NAMED else ""
+    return f"changed since: {first}{more}"
