@@ -26,13 +26,13 @@ def show_recipes(recipes: Sequence[ListedRecipe], *, as_json: bool) -> None:
     console = stdout_console()
     table = Table(box=None, padding=(0, 1), pad_edge=False)
     table.add_column("recipe", overflow="fold", min_width=20)
-    for name in ("env", "turns", "n", "steps", "expected"):
+    for name in ("turns", "n", "steps", "expected"):
         table.add_column(name, no_wrap=True, justify="right" if name in ("n", "steps") else "left")
     for each in recipes:
         train = each.run.train
         group = str(train.algorithm.group_size) if train else "-"
         steps = f"{train.steps:,}" if train else "-"
-        table.add_row(escape(each.recipe.removeprefix("recipes/")), escape(each.run.env.dialect), each.turns, group, steps, _expected(each.run))
+        table.add_row(escape(each.recipe.removeprefix("recipes/")), each.turns, group, steps, _expected(each.run))
     console.print(table)
     console.print(
         "turns: of training by stage, else of evaluation; n: episodes of one task a step; expected: success that the source reports, of how many "
