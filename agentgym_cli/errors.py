@@ -48,7 +48,7 @@ class LockError(AgentgymError):
     """The running interpreter is not what the lock says, or an extra is not installed."""
 
     exit_code = ExitCode.LOCK
-    general_hint = "docs/train.md says how a stack is installed"
+    general_hint = "docs/stacks.md says how a stack is installed"
 
 
 class EnvError(AgentgymError):
