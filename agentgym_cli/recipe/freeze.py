@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentgym_cli.recipe.canonical import canonical_json, digest_of, leaves
+from agentgym_cli.recipe.models import find_model_lock
 from agentgym_cli.recipe.overlap import reported
-from agentgym_cli.recipe.parts import Part, Parts, lists_now, parts_now, task_parts
+from agentgym_cli.recipe.parts import NOT_PINNED, Part, Parts, lists_now, parts_now, task_parts
 from agentgym_cli.recipe.resolve import Resolved
 from agentgym_cli.recipe.schema.run import Run
 
@@ -126,7 +127,9 @@ def freeze(resolved: Resolved) -> Frozen:
 def _unpinned(run: Run, parts: Parts) -> Iterator[str]:
     """Files of a hub that the digest does not cover."""
     model = run.policy.model
-    if parts["model"].get("revision") == "not pinned":
-        yield f"policy.model.revision: expected the pinned revision of {model.path}, got null: the digest does not cover its weights"
-    if model.tokenizer is not None and parts["tokenizer"].get("revision") == "not pinned":
+    if parts["model"].get("revision") == NOT_PINNED:
+        lock = find_model_lock(model.path)
+        known = f"; lockfiles/models.yaml has {lock.revision}" if lock is not None and lock.revision is not None else ""
+        yield f"policy.model.revision: expected the pinned revision of {model.path}, got null: the digest does not cover its weights{known}"
+    if model.tokenizer is not None and parts["tokenizer"].get("revision") == NOT_PINNED:
         yield f"policy.model.tokenizer: expected a folder, got the hub name {model.tokenizer}: the digest does not cover its files"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -56,11 +56,9 @@ def parse_frozen(text: str, *, where: str) -> Frozen:
     _refuse_other_version(data, where)
     try:
         document = _adapter().validate_json(canonical_json(data))
-    except (ValidationError, UnicodeEncodeError) as err:
-        raise RecipeError(
-            f"{where}: {_complaint(err, data) if isinstance(err, ValidationError) else 'expected text, got half of a surrogate pair'}",
-            hint="the run was frozen by another version, or edited; freeze its recipe again",
-        ) from err
+    except ValidationError as err:
+        hint = "the run was frozen by another version, or edited; freeze its recipe again"
+        raise RecipeError(": ".join([where, *_complaint(err, data)]), hint=hint) from err
     frozen = Frozen(
         run=document.config,
         parts=document.parts,
@@ -83,7 +81,7 @@ def _refuse_other_version(data: object, where: str) -> None:
     raise RecipeError(f"{where}: schema: expected version {SCHEMA} of a frozen run, got {got}", hint=hint)
 
 
-def _complaint(err: ValidationError, data: object) -> str:
+def _complaint(err: ValidationError, data: object) -> Iterator[str]:
     """The first of pydantic's complaints, at the key as the file has it: pydantic also names the alternatives of unions."""
     first = err.errors(include_url=False, include_context=False)[0]
     path: list[str] = []
@@ -94,7 +92,9 @@ def _complaint(err: ValidationError, data: object) -> str:
         elif not (isinstance(data, Mapping) and number == len(first["loc"]) - 1):
             continue
         path.append(str(part))
-    return f"{'.'.join(path)}: expected another value ({first['msg']}), got {shown(first['input'])}"
+    if path:
+        yield ".".join(path)
+    yield f"expected another value ({first['msg']}), got {shown(first['input'])}"
 
 
 def _refuse_edited(document: _Document, frozen: Frozen, where: str) -> None:

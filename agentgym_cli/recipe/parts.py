@@ -10,6 +10,7 @@ from agentgym_cli.errors import RecipeError
 from agentgym_cli.recipe.canonical import canonical_json, digest_of, file_digest
 from agentgym_cli.recipe.data import PACKAGE, find_data, try_find
 from agentgym_cli.recipe.lock import find_lock
+from agentgym_cli.recipe.models import UNKNOWN, find_model_lock
 from agentgym_cli.recipe.package import folder_files, package_files
 from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.recipe.tasks import TaskLists, TaskRow, select_tasks
@@ -22,6 +23,8 @@ Parts = Mapping[str, Part]
 """By item: ``{"model": {"config.json": "..."}}``."""
 TASKS = "tasks."
 """How the items of task lists begin: ``tasks.train``, ``tasks.evaluation.NAME``."""
+NOT_PINNED = "not pinned"
+"""Revision of hub files that nobody named."""
 
 _HUB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
 _TOKENIZER_FILES = frozenset(
@@ -122,15 +125,18 @@ def _model(run: Run, beside: Sequence[Path]) -> Part:
     model = run.policy.model
     found = _folder_or_hub(run, model.path, "config.json and tokenizer.json", beside, where="policy.model.path")
     if found is None:
-        return hub_part(model.path, model.revision)
-    return folder_files(found, wanted=lambda name: not _is_tokenizers(name))
+        return _hub(model.path, model.revision, _is_models)
+    return folder_files(found, wanted=_is_models)
 
 
 def _tokenizer(run: Run, beside: Sequence[Path]) -> Part:
     model = run.policy.model
     name, where = model.tokenizer or model.path, "policy.model.path" if model.tokenizer is None else "policy.model.tokenizer"
     found = _folder_or_hub(run, name, "tokenizer.json", beside, where=where)
-    files = hub_part(name, model.revision if name == model.path else None) if found is None else folder_files(found, wanted=_is_tokenizers)
+    if found is None:
+        files = _hub(name, model.revision if name == model.path else None, _is_tokenizers)
+    else:
+        files = folder_files(found, wanted=_is_tokenizers)
     if not files and model.tokenizer is not None:
         raise RecipeError(f"{where}: expected a folder with tokenizer.json, got {shown(str(found))} without one")
     if model.chat_template is None:
@@ -150,9 +156,15 @@ def _folder_or_hub(run: Run, name: str, holds: str, beside: Sequence[Path], *, w
     return folder
 
 
-def hub_part(name: str, revision: str | None) -> Part:
-    """What is known of files that a hub has."""
-    return {"hub": name, "revision": revision or "not pinned"}
+def _hub(name: str, revision: str | None, wanted: Callable[[str], bool]) -> dict[str, str]:
+    """What is known of files that a hub has; the digests of lockfiles/models.yaml are of its revision and of no other."""
+    lock = find_model_lock(name)
+    known = lock.files if lock is not None and revision is not None and lock.revision == revision else {}
+    return {"hub": name, "revision": revision or NOT_PINNED} | {file: digest or UNKNOWN for file, digest in known.items() if wanted(file)}
+
+
+def _is_models(name: str) -> bool:
+    return not _is_tokenizers(name)
 
 
 def _is_tokenizers(name: str) -> bool:
