@@ -275,3 +275,20 @@ def test_the_reported_overlap_of_scienceworld_is_said_with_its_source() -> None:
     (note,) = overlaps["sciworld_scaling"]
     assert (note.split, note.tasks) == ("test", 61)
     assert "AgentGym issue 49" in note.source
+
+
+def row_of(name: str) -> str:
+    """A recipe's row in the table of docs/released.md."""
+    run = released(name).run
+    turns = " > ".join(map(str, turns_of(run.horizon)))
+    train = ("", "", "") if run.train is None else (run.train.algorithm.group_size, run.train.tasks_per_step, f"{run.train.steps:,}")
+    reported = run.about.expected[-1]
+    budgets = f"{run.budgets.context_tokens:,} / {run.budgets.response_tokens}"
+    cells = (name, turns, run.evaluation.horizon, *train, budgets, f"{reported.percent:g}% of {reported.tasks}")
+    return f"| {' | '.join(str(cell) or '-' for cell in cells)} |"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_page_about_released_recipes_has_a_true_row_for_each(name: str) -> None:
+    page = Path(__file__).parents[2] / "docs" / "released.md"
+    assert row_of(name) in page.read_text(encoding="utf-8").splitlines()
