@@ -209,6 +209,21 @@ def recipe_schema(as_json: AsJson = False) -> None:
     show_schema(as_json=as_json)
 
 
+@recipe_app.command(name="pin")
+def recipe_pin(
+    recipe: RecipeFile,
+    overrides: Overrides = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Write the manifest to this new file.", show_default=False)] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Ask a recipe's servers for its tasks, and write a manifest."""
+    from agentgym_cli.cli.live import stderr_progress
+    from agentgym_cli.cli.show_pin import show_pinned
+    from agentgym_cli.verbs.pin import pin_tasks
+
+    show_pinned(pin_tasks(recipe, overrides or [], output, progress=stderr_progress()), as_json=as_json)
+
+
 store_app = typer.Typer(help="Look after the store.", short_help="Look after the store.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(store_app, name="store")
 
