@@ -24,6 +24,7 @@ TINY = (
     "train.checkpoint_every=1",
     "engine.slots=16",
     "evaluation.limit=4",
+    "evaluation.every=2",
     "store.keep_tokens=all",
 )
 """Overrides that make the laptop recipe a matter of seconds."""

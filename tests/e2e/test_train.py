@@ -44,12 +44,14 @@ def test_another_seed_gives_other_results(reference, tmp_path):
 def test_every_phase_is_counted_against_its_schedule(reference):
     report = json.loads((reference / "report.json").read_text())
     counted = {(part["phase"], part["split"]): part["accounting"]["scheduled"] for part in report["parts"]}
-    # 16 demonstrations; 3 steps of 2 groups of 4; 4 tasks of each split before and after
+    # 16 demonstrations; 3 steps of 2 groups of 4; 4 tasks of each split before, after step 2 and after
     assert counted == {
         ("warm_start", "train"): 16,
         ("eval_before", "unseen_tasks"): 4,
         ("eval_before", "unseen_goals"): 4,
         ("train", "train"): 24,
+        ("eval_during", "unseen_tasks"): 4,
+        ("eval_during", "unseen_goals"): 4,
         ("eval_after", "unseen_tasks"): 4,
         ("eval_after", "unseen_goals"): 4,
     }
@@ -62,7 +64,7 @@ def test_promise_05_trainer_and_sampler_agree_on_the_sampled_tokens(reference):
     assert all(0.0 <= difference < 1e-4 for difference in differences)
 
 
-@pytest.mark.parametrize("line", [("demonstrate",), ("warm start",), ("eval before",), ("train", "step 1/3"), ("eval after",)])
+@pytest.mark.parametrize("line", [("demonstrate",), ("warm start",), ("eval before",), ("train", "step 1/3"), ("eval during",), ("eval after",)])
 def test_promise_10_a_killed_run_resumes_to_the_numbers_of_an_uninterrupted_one(reference, tmp_path, line):
     process = start(tmp_path, "train", RECIPE, *tiny())
     try:
