@@ -10,7 +10,7 @@ from itertools import groupby
 from agentgym_cli.errors import RecipeError
 from agentgym_cli.recipe.canonical import leaves
 from agentgym_cli.recipe.freeze import HARMLESS, Frozen, below, config_of
-from agentgym_cli.recipe.parts import PARTS, TASKS, Part, Parts, lists_now, task_parts
+from agentgym_cli.recipe.parts import PARTS, TASKS, Part, Parts, Sources, task_parts
 from agentgym_cli.recipe.wording import shown
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -49,13 +49,14 @@ def check(frozen: Frozen) -> list[Difference]:
 
 def _parts_now(frozen: Frozen) -> Parts:
     now: dict[str, Part] = {}
+    sources = Sources(run=frozen.run, beside=frozen.beside)
     for item, read in PARTS.items():
         try:
-            now[item] = read(frozen.run, frozen.beside)
+            now[item] = read(sources)
         except RecipeError:
             now[item] = {}
     try:
-        return task_parts(lists_now(frozen.run, frozen.beside)) | now
+        return task_parts(sources.lists()) | now
     except RecipeError:
         return now
 

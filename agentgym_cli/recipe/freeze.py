@@ -12,7 +12,7 @@ from pathlib import Path
 from agentgym_cli.recipe.canonical import canonical_json, digest_of, leaves
 from agentgym_cli.recipe.models import find_model_lock
 from agentgym_cli.recipe.overlap import reported
-from agentgym_cli.recipe.parts import NOT_PINNED, Part, Parts, lists_now, parts_now, task_parts
+from agentgym_cli.recipe.parts import NOT_PINNED, Part, Parts, Sources, task_parts
 from agentgym_cli.recipe.resolve import Resolved
 from agentgym_cli.recipe.schema.run import Run
 
@@ -118,8 +118,9 @@ def freeze(resolved: Resolved) -> Frozen:
         RecipeError: a file that the run needs is missing or broken, or training and evaluation share a task.
     """
     run, folders = resolved.run, resolved.folders
-    lists = lists_now(run, folders)
-    parts = task_parts(lists) | parts_now(run, folders)
+    sources = Sources(run=run, beside=folders)
+    lists = sources.lists()
+    parts = task_parts(lists) | sources.parts()
     warnings = (*resolved.warnings, *_unpinned(run, parts), *lists.warnings, *reported(run.about.reported_overlaps))
     return Frozen(run=run, parts=parts, recipe=str(resolved.recipe_path), folders=tuple(map(str, folders)), warnings=warnings)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 from agentgym_cli.errors import RecipeError
@@ -15,7 +17,7 @@ from agentgym_cli.recipe.package import folder_files, package_files
 from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.recipe.tasks import TaskLists, TaskRow, select_tasks
 from agentgym_cli.recipe.wording import listed, nearest, shown
-from agentgym_cli.recipe.yaml import YamlValue, read_yaml
+from agentgym_cli.recipe.yaml import YamlFile, read_yaml
 
 Part = Mapping[str, str]
 """Digests or words by name: ``{"config.json": "..."}``."""
@@ -45,15 +47,25 @@ _TOKENIZER_FILES = frozenset(
 _OUTCOME_TABLE = PACKAGE / "episode" / "outcome.py"
 
 
-def parts_now(run: Run, folders: Sequence[Path]) -> dict[str, Part]:
-    """All that a run depends on outside its config and its task lists, by item. Reads whole model folders. Raises RecipeError."""
-    return {item: read(run, folders) for item, read in PARTS.items()}
+@dataclass(frozen=True, kw_only=True)
+class Sources:
+    """A run and where its files are looked for first; each file is read once."""
 
+    run: Run
+    beside: Sequence[Path]
 
-def lists_now(run: Run, folders: Sequence[Path]) -> TaskLists:
-    """The task lists of a run. Raises RecipeError as ``select_tasks`` does."""
-    name = _dialect_data(run, folders).get("name")
-    return select_tasks(run.tasks, env=name if isinstance(name, str) else "", beside=folders)
+    @cached_property
+    def dialect(self) -> YamlFile:
+        """The dialect's file, not yet validated. Raises RecipeError."""
+        return read_yaml(dialect_path(self.run.env.dialect, beside=self.beside))
+
+    def parts(self) -> dict[str, Part]:
+        """All that the run depends on outside its config and its task lists, by item. Reads whole model folders. Raises RecipeError."""
+        return {item: read(self) for item, read in PARTS.items()}
+
+    def lists(self) -> TaskLists:
+        """The task lists. Raises RecipeError as ``select_tasks`` does."""
+        return select_tasks(self.run.tasks, env=_name_in(self.dialect), beside=self.beside)
 
 
 def task_parts(lists: TaskLists) -> dict[str, Part]:
@@ -81,38 +93,37 @@ def dialect_path(name: str, *, beside: Sequence[Path]) -> Path:
 
 def dialect_name(name: str, *, beside: Sequence[Path]) -> str:
     """What ids of tasks start with: the name that a dialect's file gives itself. Raises RecipeError."""
-    path = dialect_path(name, beside=beside)
-    said = read_yaml(path).data.get("name")
+    return _name_in(read_yaml(dialect_path(name, beside=beside)))
+
+
+def _name_in(dialect: YamlFile) -> str:
+    said = dialect.data.get("name")
     if not isinstance(said, str):
-        raise RecipeError(f"{path}: name: expected the dialect's name, got {shown(said)}")
+        raise RecipeError(f"{dialect.path}: name: expected the dialect's name, got {shown(said)}")
     return said
 
 
-def _dialect_data(run: Run, beside: Sequence[Path]) -> dict[str, YamlValue]:
-    return read_yaml(dialect_path(run.env.dialect, beside=beside)).data
+def _dialect(sources: Sources) -> Part:
+    name = sources.run.env.dialect
+    return {name if PurePosixPath(name).suffix else f"{name}.yaml": _digest_of_file(dialect_path(name, beside=sources.beside))}
 
 
-def _dialect(run: Run, beside: Sequence[Path]) -> Part:
-    path, name = dialect_path(run.env.dialect, beside=beside), run.env.dialect
-    return {name if PurePosixPath(name).suffix else f"{name}.yaml": _digest_of_file(path)}
-
-
-def _prompt(run: Run, beside: Sequence[Path]) -> Part:
+def _prompt(sources: Sources) -> Part:
     """The text that the policy is told, wherever it comes from."""
-    if run.prompt.system == "none":
+    system = sources.run.prompt.system
+    if system == "none":
         return {"none": "says nothing"}
-    if run.prompt.system is not None:
-        return {run.prompt.system: _digest_of_file(find_data(run.prompt.system, beside=beside, where="prompt.system"))}
-    path = dialect_path(run.env.dialect, beside=beside)
-    name = read_yaml(path).data.get("prompt")
+    if system is not None:
+        return {system: _digest_of_file(find_data(system, beside=sources.beside, where="prompt.system"))}
+    path, name = sources.dialect.path, sources.dialect.data.get("prompt")
     if not isinstance(name, str):
         raise RecipeError(f"{path}: prompt: expected the name of a file beside the dialect, got {shown(name)}")
     return {name: _digest_of_file(path.parent / name)}
 
 
-def _rules(run: Run, beside: Sequence[Path]) -> Part:
+def _rules(sources: Sources) -> Part:
     """What ends an episode and what it then counts as, as far as it is not in the config."""
-    data = _dialect_data(run, beside)
+    data = sources.dialect.data
     routes = data.get("routes")
     step, verify = (routes.get(name) if isinstance(routes, dict) else None for name in ("step", "verify"))
     done = {"done": step.get("done") if isinstance(step, dict) else None, "sticky": data.get("done_sticky")}
@@ -121,18 +132,18 @@ def _rules(run: Run, beside: Sequence[Path]) -> Part:
     return words | {"outcome table": _digest_of_file(_OUTCOME_TABLE)}
 
 
-def _model(run: Run, beside: Sequence[Path]) -> Part:
-    model = run.policy.model
-    found = _folder_or_hub(run, model.path, "config.json and tokenizer.json", beside, where="policy.model.path")
+def _model(sources: Sources) -> Part:
+    model = sources.run.policy.model
+    found = _folder_or_hub(sources, model.path, "config.json and tokenizer.json", where="policy.model.path")
     if found is None:
         return _hub(model.path, model.revision, _is_models)
     return folder_files(found, wanted=_is_models)
 
 
-def _tokenizer(run: Run, beside: Sequence[Path]) -> Part:
-    model = run.policy.model
+def _tokenizer(sources: Sources) -> Part:
+    model = sources.run.policy.model
     name, where = model.tokenizer or model.path, "policy.model.path" if model.tokenizer is None else "policy.model.tokenizer"
-    found = _folder_or_hub(run, name, "tokenizer.json", beside, where=where)
+    found = _folder_or_hub(sources, name, "tokenizer.json", where=where)
     if found is None:
         files = _hub(name, model.revision if name == model.path else None, _is_tokenizers)
     else:
@@ -141,16 +152,16 @@ def _tokenizer(run: Run, beside: Sequence[Path]) -> Part:
         raise RecipeError(f"{where}: expected a folder with tokenizer.json, got {shown(str(found))} without one")
     if model.chat_template is None:
         return files
-    template = find_data(model.chat_template, beside=beside, where="policy.model.chat_template")
+    template = find_data(model.chat_template, beside=sources.beside, where="policy.model.chat_template")
     return {**files, f"chat template {model.chat_template}": _digest_of_file(template)}
 
 
-def _folder_or_hub(run: Run, name: str, holds: str, beside: Sequence[Path], *, where: str) -> Path | None:
+def _folder_or_hub(sources: Sources, name: str, holds: str, *, where: str) -> Path | None:
     """A folder that holds files of a model, None for a hub name that the engine fetches."""
-    found = try_find(name, beside=beside)
-    if found is None and run.engine.kind != "local" and _HUB_NAME.fullmatch(name):
+    found = try_find(name, beside=sources.beside)
+    if found is None and sources.run.engine.kind != "local" and _HUB_NAME.fullmatch(name):
         return None
-    folder = found or find_data(name, beside=beside, where=where)
+    folder = found or find_data(name, beside=sources.beside, where=where)
     if not folder.is_dir():
         raise RecipeError(f"{where}: expected a folder with {holds}, got the file {shown(str(folder))}")
     return folder
@@ -172,11 +183,12 @@ def _is_tokenizers(name: str) -> bool:
     return path.name in _TOKENIZER_FILES or path.suffix == ".tiktoken"
 
 
-def _lock(run: Run, beside: Sequence[Path]) -> Part:
-    return {f"{run.engine.stack}.txt": file_digest(find_lock(run.engine.stack))}
+def _lock(sources: Sources) -> Part:
+    stack = sources.run.engine.stack
+    return {f"{stack}.txt": file_digest(find_lock(stack))}
 
 
-def _package(run: Run, beside: Sequence[Path]) -> Part:
+def _package(sources: Sources) -> Part:
     return package_files()
 
 
@@ -187,7 +199,7 @@ def _digest_of_file(path: Path) -> str:
         raise RecipeError(f"{path}: expected a readable file, got: {err.strerror}") from err
 
 
-PARTS: Mapping[str, Callable[[Run, Sequence[Path]], Part]] = {
+PARTS: Mapping[str, Callable[[Sources], Part]] = {
     "dialect": _dialect,
     "prompt": _prompt,
     "rules": _rules,
