@@ -84,8 +84,8 @@ STACKS = {
         target=CUDA_LINUX,
         built=(("torch", "2.11.0"), ("torchvision", "0.26.0"), ("torchaudio", "2.11.0")),
         notes=(
-            "Resolved, not installed: no machine with CUDA was at hand. Holds on Linux x86_64 with glibc 2.28 or newer, Python 3.12.",
-            "flash-attn is built against the torch that is there, so it is a step of its own: pip install --no-build-isolation flash-attn",
+            "Resolved, not installed: no machine with CUDA was at hand. Holds on Linux x86_64 with glibc 2.28 or newer, Python 3.12, CUDA 13.",
+            "flash-attn is built against the torch that is there, so it is a step of its own: pip install --no-build-isolation flash-attn==2.8.3",
         ),
     ),
 }
