@@ -67,6 +67,7 @@ def select_tasks(spec: TasksSpec, *, env: str, beside: Sequence[Path]) -> TaskLi
     path = None if spec.manifest is None else find_data(spec.manifest, beside=beside, where="tasks.manifest")
     rows = None if path is None else {row.index: row for row in read_manifest(path)}
     pool = Pool(manifest=rows, size=spec.size, env=env, beside=beside)
+    _refuse_missing(spec, pool)
     at = "" if path is None else f" ({path})"
     warnings: list[str] = []
     train = select(spec.train, pool, where=f"tasks.train{at}", warnings=warnings) if spec.train is not None else ()
@@ -97,17 +98,17 @@ def select(spec: SplitSpec, pool: Pool, *, where: str, warnings: list[str]) -> t
     published = None if spec.file is None else try_find(spec.file, beside=pool.beside)
     if published is not None:
         there = read_published(published, env=pool.env)
-        picked = _picked(((index, str(published)) for index in there), pool, f"{where}: file")
+        picked = _picked(((index, str(published)) for index in there), pool, spec.name, f"{where}: file")
     elif spec.ids is not None:
-        picked = _picked(_numbers(spec.ids, f"{where}: ids"), pool, f"{where}: ids")
+        picked = _picked(_numbers(spec.ids, f"{where}: ids"), pool, spec.name, f"{where}: ids")
     elif spec.file is not None:
-        raise _no_list(spec.file, pool.env, where)
+        raise _no_list([spec.file], pool.env, where)
     else:
         picked = _named(spec.name, pool, where)
     kept = _of_categories(_without(picked, spec, where), spec, pool, where)
     if spec.file is not None and published is None:
         warnings.append(_in_place_of(spec.file, len(kept), where))
-    return tuple(replace(row, split=spec.name) for row in kept.values())
+    return tuple(row if row.split == spec.name else replace(row, split=spec.name) for row in kept.values())
 
 
 Rows = dict[int, TaskRow]
@@ -126,7 +127,7 @@ def _named(name: str, pool: Pool, where: str) -> Rows:
     return chosen
 
 
-def _picked(numbers: Iterator[tuple[int, str]], pool: Pool, where: str) -> Rows:
+def _picked(numbers: Iterator[tuple[int, str]], pool: Pool, split: str, where: str) -> Rows:
     """Rows by number, in this order; each number comes with the words in which it was said."""
     picked: Rows = {}
     for index, said in numbers:
@@ -139,7 +140,7 @@ def _picked(numbers: Iterator[tuple[int, str]], pool: Pool, where: str) -> Rows:
             raise RecipeError(f"{where}: expected tasks below tasks.size ({pool.size}), got {got}")
         if len(picked) == MOST_TASKS:
             raise RecipeError(f"{where}: expected at most {MOST_TASKS} tasks, got more with {said}")
-        picked[index] = TaskRow(index=index, split="", category="", goal="", digest="") if pool.manifest is None else pool.manifest[index]
+        picked[index] = TaskRow(index=index, split=split, category="", goal="", digest="") if pool.manifest is None else pool.manifest[index]
     return picked
 
 
@@ -188,11 +189,20 @@ def _of_categories(picked: Rows, spec: SplitSpec, pool: Pool, where: str) -> Row
     return {index: row for index, row in picked.items() if row.category in spec.categories}
 
 
-def _no_list(file: str, env: str, where: str) -> RecipeError:
+def _refuse_missing(spec: TasksSpec, pool: Pool) -> None:
+    """Name every published list that is not there and has no stand-in, before the first of them is needed."""
+    splits = [("tasks.train", spec.train), *((f"tasks.evaluation[{number}]", split) for number, split in enumerate(spec.evaluation))]
+    missing = [(where, split.file) for where, split in splits if split is not None and split.file is not None and split.ids is None]
+    missing = [(where, file) for where, file in missing if try_find(file, beside=pool.beside) is None]
+    if missing:
+        raise _no_list([file for _, file in missing], pool.env, listed(where for where, _ in missing))
+
+
+def _no_list(files: Sequence[str], env: str, where: str) -> RecipeError:
     return RecipeError(
-        f"{where}: file: expected a published list of ids ({env}_NUMBER) beside the recipe, in the current folder or shipped, got {shown(file)}, "
-        "which is in none of them",
-        hint=f"put the published list there under this name (it does not ship with agentgym), or give ids: {file} is then not needed",
+        f"{where}: file: expected published lists of ids ({env}_NUMBER) beside the recipe, in the current folder or shipped, got "
+        f"{listed(map(shown, files))}, which {'are' if len(files) > 1 else 'is'} in none of them",
+        hint="put the published lists there under these names (they do not ship with agentgym), or give ids in their place",
     )
 
 

@@ -69,7 +69,8 @@ def test_a_list_known_by_number_is_pinned_frozen_and_evaluated_and_another_order
 
 
 def test_without_a_file_the_manifest_is_the_result(tmp_path: Path) -> None:
-    ended = run(tmp_path, "recipe", "pin", RECIPE, "profile=laptop", "tasks.train={name: train, ids: 0-1}", "tasks.evaluation=[{name: more, ids: 2-2}]")
+    lists = ("tasks.train={name: train, ids: 0-1}", "tasks.evaluation=[{name: more, ids: 2-2}]")
+    ended = run(tmp_path, "recipe", "pin", RECIPE, "profile=laptop", *lists)
     assert ended.code == 0, ended.err
     assert ended.out == (
         "index,split,category,goal,digest\n0,train,depth 1,flax cord,592c6135343bd089\n1,train,depth 1,hemp cord,24b4a0555295caea\n"

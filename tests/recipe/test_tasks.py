@@ -11,10 +11,13 @@ from hypothesis import strategies as st
 
 from agentgym_cli.errors import RecipeError
 from agentgym_cli.recipe import tasks
+from agentgym_cli.recipe.drift import check
+from agentgym_cli.recipe.freeze import freeze
 from agentgym_cli.recipe.manifest import TaskRow, read_manifest
+from agentgym_cli.recipe.resolve import resolve
 from agentgym_cli.recipe.schema.world import SplitSpec, TasksSpec
 from agentgym_cli.recipe.tasks import NOT_PINNED, Pool, TaskLists, select, select_tasks
-from tests.recipe.builders import MANIFEST
+from tests.recipe.builders import MANIFEST, RECIPE, has, write_recipe
 
 HEADER = "index,split,category,goal,digest\n"
 
@@ -135,10 +138,23 @@ def test_where_a_published_list_is_not_there_its_stand_in_is_taken_and_said(tmp_
 def test_a_published_list_that_is_nowhere_is_named_with_what_it_is_and_who_has_it(tmp_path: Path) -> None:
     said = refusal(SplitSpec(name="mine", file="textcraft_train.json"), unpinned(tmp_path))
     assert str(said) == (
-        "x: file: expected a published list of ids (toy_NUMBER) beside the recipe, in the current folder or shipped, "
+        "x: file: expected published lists of ids (toy_NUMBER) beside the recipe, in the current folder or shipped, "
         "got 'textcraft_train.json', which is in none of them"
     )
-    assert said.hint is not None and "does not ship with agentgym" in said.hint
+    assert said.hint is not None and "do not ship with agentgym" in said.hint
+
+
+def test_all_published_lists_that_are_nowhere_are_named_at_once(tmp_path: Path) -> None:
+    spec = TasksSpec(
+        train=SplitSpec(name="train", file="train.json"),
+        evaluation=(SplitSpec(name="seen", file=published(tmp_path, 1)), SplitSpec(name="test", file="test.json"), SplitSpec(name="more", ids="5")),
+    )
+    with pytest.raises(RecipeError) as caught:
+        selected(spec, tmp_path)
+    assert str(caught.value) == (
+        "tasks.train, tasks.evaluation[1]: file: expected published lists of ids (toy_NUMBER) beside the recipe, in the current folder or "
+        "shipped, got 'train.json', 'test.json', which are in none of them"
+    )
 
 
 def test_a_published_list_that_is_a_folder_is_refused_though_there_are_ids(tmp_path: Path) -> None:
@@ -232,3 +248,13 @@ def test_the_stand_in_of_each_list_is_a_warning_of_the_lists(tmp_path: Path) -> 
         "tasks.evaluation[0]: file: 'test.json'",
         NOT_PINNED,
     ]
+
+
+def test_a_published_list_that_comes_later_is_drift_of_the_run(tmp_path: Path) -> None:
+    text = RECIPE.replace("train: {name: train}", "train: {name: train, file: train.json, ids: 0-1}")
+    frozen = freeze(resolve(write_recipe(tmp_path, text), survey=has()))
+    assert [each for each in check(frozen) if each.item == "tasks.train"] == []
+    (tmp_path / "train.json").write_text('[{"item_id": "textcraft_1"}, {"item_id": "textcraft_0"}]')
+    assert [(each.name, each.reordered) for each in check(frozen) if each.item == "tasks.train"] == [("order", True)]
+    (tmp_path / "train.json").write_text('[{"item_id": "textcraft_3"}, {"item_id": "textcraft_0"}]')
+    assert [each.name for each in check(frozen) if each.item == "tasks.train"] == ["rows"]
