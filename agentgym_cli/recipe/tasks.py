@@ -131,17 +131,20 @@ def _picked(numbers: Iterator[tuple[int, str]], pool: Pool, split: str, where: s
     """Rows by number, in this order; each number comes with the words in which it was said."""
     picked: Rows = {}
     for index, said in numbers:
-        got = f"{index} in {said}" if said != str(index) else said
         if index in picked:
             raise RecipeError(f"{where}: expected each task once, got {index} again")
         if pool.manifest is not None and index not in pool.manifest:
-            raise RecipeError(f"{where}: expected tasks of the manifest, got {got}")
+            raise RecipeError(f"{where}: expected tasks of the manifest, got {_in_words(index, said)}")
         if pool.size is not None and index >= pool.size:
-            raise RecipeError(f"{where}: expected tasks below tasks.size ({pool.size}), got {got}")
+            raise RecipeError(f"{where}: expected tasks below tasks.size ({pool.size}), got {_in_words(index, said)}")
         if len(picked) == MOST_TASKS:
             raise RecipeError(f"{where}: expected at most {MOST_TASKS} tasks, got more with {said}")
         picked[index] = TaskRow(index=index, split=split, category="", goal="", digest="") if pool.manifest is None else pool.manifest[index]
     return picked
+
+
+def _in_words(index: int, said: str) -> str:
+    return said if said == str(index) else f"{index} in {said}"
 
 
 def _numbers(ids: str, where: str) -> Iterator[tuple[int, str]]:
