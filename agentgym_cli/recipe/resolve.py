@@ -101,12 +101,13 @@ def _default_survey() -> Survey:
 def _problems_of_files(bases: Sequence[Layer], profiles: Sequence[dict[str, Layer]], variables: Mapping[str, str]) -> list[Problem]:
     """Problems of every recipe of the chain and of every profile, the one that will be chosen or not; what is missing may come later."""
     found: list[Problem] = []
+    base: dict[str, YamlValue] = {}
     for end in range(1, len(bases) + 1):
-        stacks = [list(bases[:end])]
+        base = _merged([bases[end - 1]], onto=base)
+        found.extend(find_problems(base, bases[:end], complete=False, variables=variables))
         for name in dict.fromkeys(name for each in profiles[:end] for name in each):
-            stacks.append([*bases[:end], *(each[name] for each in profiles[:end] if name in each)])
-        for layers in stacks:
-            found.extend(find_problems(_merged(layers), layers, complete=False, variables=variables))
+            over = [each[name] for each in profiles[:end] if name in each]
+            found.extend(find_problems(_merged(over, onto=base), [*bases[:end], *over], complete=False, variables=variables))
     return found
 
 
@@ -139,9 +140,9 @@ def _gpu_need(data: dict[str, YamlValue]) -> GpuNeed:
     )
 
 
-def _merged(layers: Sequence[Layer]) -> dict[str, YamlValue]:
-    """Values of all layers, later ones on top: mappings merge, lists and values replace, and so does a section of another kind."""
-    data: dict[str, YamlValue] = {}
+def _merged(layers: Sequence[Layer], *, onto: Mapping[str, YamlValue] | None = None) -> dict[str, YamlValue]:
+    """Values of all layers, later ones on top of ``onto``: mappings merge, lists and values replace, and so does a section of another kind."""
+    data = dict(onto or {})
     for layer in layers:
         below = _without_replaced(data, layer.data, ())
         data = _merge_two(below, layer.data) if below and layer.data else below or layer.data
@@ -149,8 +150,11 @@ def _merged(layers: Sequence[Layer]) -> dict[str, YamlValue]:
 
 
 def _merge_two(below: dict[str, YamlValue], above: dict[str, YamlValue]) -> dict[str, YamlValue]:
-    merged = OmegaConf.unsafe_merge(OmegaConf.create(below), OmegaConf.create(above))
-    return cast("dict[str, YamlValue]", OmegaConf.to_container(merged, resolve=False))
+    """``above`` on ``below``. OmegaConf gets the mappings of both alone: making its nodes of all the rest takes most of the time."""
+    both = [key for key, value in above.items() if isinstance(value, dict) and isinstance(below.get(key), dict)]
+    shared = (OmegaConf.create({key: side[key] for key in both}) for side in (below, above))
+    merged = cast("dict[str, YamlValue]", OmegaConf.to_container(OmegaConf.unsafe_merge(*shared), resolve=False)) if both else {}
+    return {**below, **above, **merged}
 
 
 def _without_replaced(below: dict[str, YamlValue], above: dict[str, YamlValue], path: tuple[str, ...]) -> dict[str, YamlValue]:

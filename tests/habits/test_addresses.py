@@ -11,7 +11,7 @@ import pytest
 HOUSE = Path(__file__).resolve().parents[2]
 ROOMS = ("agentgym_cli", "envs", "recipes", "lockfiles", "tests", "benchmarks", "docs", ".ci")
 BUILD_FILES = ("lockfiles/", ".ci/", "pyproject.toml", "noxfile.py")
-HOSTS = {"arxiv.org", "github.com", "doi.org", "www.apache.org", "keepachangelog.com", "docs.ray.io"}
+HOSTS = {"arxiv.org", "github.com", "doi.org", "www.apache.org", "keepachangelog.com", "docs.ray.io", "json-schema.org"}
 NOT_REAL = (".example", ".invalid", ".test", ".localhost", "example.org", "example.com", "example.net")
 NOT_ROUTED = ("127.", "0.0.0.0", "10.", "192.0.2.")
 URL = re.compile(r"https?://(\[[^\]]*\]|[^/\s:\"'`)>\\]*)", re.IGNORECASE)
