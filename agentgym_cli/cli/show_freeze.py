@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from agentgym_cli.verbs.freeze import Checked
 
 
+_EFFECTS = {"can change results": True, "cannot change results": False, "beside the digest: other servers, or other words of the same": None}
+
+
 def show_frozen(frozen: Frozen, *, as_json: bool) -> None:
     """Print the digest of each item and the one over all, warnings, and what the servers say they are."""
     if as_json:
@@ -42,7 +45,7 @@ def show_diff(differences: Sequence[Difference], *, as_json: bool) -> None:
     if not differences:
         console.print("no difference")
         return
-    for title, affects in (("can change results", True), ("cannot change results", False)):
+    for title, affects in _EFFECTS.items():
         if found := [each for each in differences if each.affects_results is affects]:
             console.print(f"{title}:")
             _columns(console, ["key", "a", "b"], [_row(each, "-", "-") for each in found])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from agentgym_cli.errors import RecipeError
@@ -14,6 +14,7 @@ from agentgym_cli.recipe.parts import PARTS, TASKS, Part, Parts, Sources, task_p
 from agentgym_cli.recipe.wording import shown
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+OBSERVED = "observed"
 _SAID = 5
 """Most files of one item that are named one by one when drift is recorded."""
 
@@ -23,13 +24,14 @@ class Difference:
     """One key or file in which two frozen runs differ, or a frozen run and the files of now."""
 
     item: str
-    """``config``, ``model``, ``tasks.train`` ..."""
+    """``config``, ``model``, ``tasks.train`` ..., or ``observed``, which is outside the digest."""
     name: str
     """``train.steps`` in the config; a file or a rule in any other item."""
     a: str | None
     """Canonical JSON of the value, or the digest; None when it is not there."""
     b: str | None
-    affects_results: bool
+    affects_results: bool | None
+    """None where nobody can say: servers that said something else."""
 
     @property
     def key(self) -> str:
@@ -62,9 +64,10 @@ def _parts_now(frozen: Frozen) -> Parts:
 
 
 def diff(a: Frozen, b: Frozen) -> list[Difference]:
-    """Every leaf of the config and every file in which two frozen runs differ, sorted by key, config first."""
+    """Every leaf of the config, every file and every server's words in which two frozen runs differ, sorted by key, config first."""
     ours, theirs = dict(leaves(config_of(a.run))), dict(leaves(config_of(b.run)))
-    return [*_item_differences("config", ours, theirs), *_part_differences(a.parts, b.parts)]
+    observed = [replace(each, affects_results=None) for each in _item_differences(OBSERVED, a.observed, b.observed)]
+    return [*_item_differences("config", ours, theirs), *_part_differences(a.parts, b.parts), *observed]
 
 
 def _part_differences(a: Parts, b: Parts) -> list[Difference]:

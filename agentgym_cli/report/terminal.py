@@ -33,6 +33,10 @@ class _Page:
     def line(self, text: str = "", style: str = "") -> None:
         self.console.print(Text(text, style=style), width=self.width, soft_wrap=False)
 
+    def indented(self, text: str, style: str = "") -> None:
+        """A paragraph, wrapped under itself."""
+        self.console.print(Padding(Text(text, style=style), (0, 0, 0, 2), expand=False), width=self.width)
+
     def heading(self, text: str) -> None:
         self.line()
         self.line(self.clean(text), "bold")
@@ -90,7 +94,7 @@ def _header(page: _Page, header: Header) -> None:
         facts += [("stack", header.stack), ("lock", header.lock or phrases.NO_DATA)]
     page.facts(facts)
     for sentence in header.drift:
-        page.line("  " + for_terminal(f"Drift allowed: {sentence}", ascii_only=page.ascii_only, limit=phrases.LONGEST_DRIFT), "yellow")
+        page.indented(for_terminal(f"Drift allowed: {sentence}", ascii_only=page.ascii_only, limit=phrases.LONGEST_DRIFT), "yellow")
 
 
 def _comparison(page: _Page, item: Comparison) -> None:

@@ -53,6 +53,8 @@ def freeze_recipe(recipe: str | None, overrides: Sequence[str], output: Path | N
     """
     if recipe is None:
         raise RecipeError("freeze: expected a recipe, got none", "agentgym freeze recipes/textcraft_grpo.yaml")
+    if recipe.endswith(".json"):
+        raise RecipeError(f"freeze: expected a recipe (YAML), got {recipe!r}, the name of a frozen run", f"agentgym freeze --check {recipe}")
     frozen = _observed(freeze(resolve(recipe, overrides)))
     if output is not None:
         _write(frozen, output)

@@ -46,11 +46,6 @@ def find_target(request: Request, verb: str) -> Target:
     return Target(frozen=frozen, folder=folder, drift=drift)
 
 
-def resolve_target(target: str, overrides: Sequence[str]) -> Frozen:
-    """A recipe frozen now, or a frozen run read back and checked. Raises RecipeError."""
-    return _fresh(target, overrides, allow_drift=False).frozen
-
-
 def _fresh(target: str, overrides: Sequence[str], *, allow_drift: bool) -> Target:
     """A target for a new run."""
     if target.endswith(".json"):

@@ -119,6 +119,13 @@ def test_each_difference_says_whether_it_can_change_a_result(tmp_path: Path, ove
     assert {each.affects_results for each in found} == {affects}
 
 
+def test_what_servers_said_is_compared_and_nobody_says_what_follows(tmp_path: Path) -> None:
+    frozen = frozen_at(write_recipe(tmp_path))
+    a, b = replace(frozen, observed={"http://a": "HTTP 200: x"}), replace(frozen, observed={"http://a": "HTTP 200: y"})
+    assert diff(a, b) == [Difference(item="observed", name="http://a", a="HTTP 200: x", b="HTTP 200: y", affects_results=None)]
+    assert check(a) == []
+
+
 def test_a_harmless_difference_can_still_be_another_digest(tmp_path: Path) -> None:
     recipe = write_recipe(tmp_path)
     before, after = frozen_at(recipe), frozen_at(recipe, "name=other")

@@ -198,6 +198,7 @@ def test_promise_07_drift_that_was_allowed_is_shown_in_every_form(store: Connect
     line = f"Drift allowed: segment 2 ran with {DRIFT}"
     assert line in " ".join(printed(report).split())
     assert "[RAN WITH DRIFT]" in printed(report)
+    assert [text[:4] for text in printed(report).splitlines() if "Drift allowed" in text or "3c4d5e6f7a8b" in text] == ["  Dr", "  1a"]
     assert f"- {line}" in render(report).replace("\\", "")
     assert render(report).startswith("# textcraft\\_grpo (laptop result, ran with drift)\n")
     header = json.loads(to_json(report))["header"]

@@ -14,6 +14,7 @@ from agentgym_cli.cli.show_freeze import show_check, show_diff, show_frozen
 from agentgym_cli.errors import RecipeError, StoreError
 from agentgym_cli.recipe.frozen_file import read_frozen
 from agentgym_cli.verbs.freeze import check_frozen, compare_frozen, freeze_recipe, only_one
+from agentgym_cli.verbs.home import keep_observed
 from tests.recipe.builders import RECIPE
 from tests.verbs.frozen_runs import change, started, toy
 
@@ -85,6 +86,7 @@ def test_a_dialect_that_cannot_be_meant_is_refused_at_freeze(tmp_path: Path) -> 
     ("words", "got"),
     [
         ((None, [], None, None, None), "expected a recipe, got none"),
+        (("a.json", [], None, None, None), "freeze: expected a recipe (YAML), got 'a.json', the name of a frozen run"),
         (("x.yaml", [], None, Path("a"), None), "freeze --check: expected nothing else to do, got 'x.yaml' too"),
         ((None, ["seed=1"], None, None, (Path("a"), Path("b"))), "freeze --diff: expected nothing else to do, got 'seed=1' too"),
         ((None, [], Path("o"), Path("a"), None), "freeze --check: expected nothing else to do, got -o too"),
@@ -137,12 +139,16 @@ def test_a_comparison_tells_what_can_change_results_from_what_cannot(tmp_path: P
         "key a b",
         'store.database "results.duckdb" "other.duckdb"',
     ]
+    keep_observed(other, {"env.world": "served by this program: textcraft"})
+    show_diff(compare_frozen(one.folder, other.folder), as_json=False)
+    assert capsys.readouterr().out.splitlines()[-1].split()[:3] == ["observed:", "env.world", "-"]
     show_diff(compare_frozen(one.folder, one.folder), as_json=False)
     assert capsys.readouterr().out == "no difference\n"
     show_diff(compare_frozen(one.folder, other.folder), as_json=True)
     assert [(each["key"], each["affects_results"]) for each in json.loads(capsys.readouterr().out)] == [
         ("store.database", False),
         ("train.steps", True),
+        ("observed: env.world", None),
     ]
 
 
