@@ -67,7 +67,8 @@ def show_check(checked: Checked, *, as_json: bool) -> None:
 
 def _print_check(checked: Checked) -> None:
     console = stdout_console()
-    console.print(Text(f"{checked.frozen.run.name}, profile {checked.frozen.run.profile}, frozen as {checked.frozen.digest}"), soft_wrap=True)
+    console.print(Text(f"{checked.frozen.run.name}, profile {checked.frozen.run.profile}"))
+    console.print(f"digest {checked.frozen.digest}", soft_wrap=True)
     rows: list[list[str]] = []
     for item, differences in checked.items.items():
         rows += [_row(each, "-", "gone") for each in differences] or [[item, "same", ""]]
