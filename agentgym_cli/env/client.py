@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 import httpx
 
-from agentgym_cli.env.contract import EnvFailure, StepReply
+from agentgym_cli.env.contract import EnvFailure, InfraCause, StepReply
 from agentgym_cli.env.dialect import Dialect
 from agentgym_cli.env.endpoint import Endpoint
-from agentgym_cli.env.reply import SessionId
+from agentgym_cli.env.reply import SessionId, shortened
 from agentgym_cli.env.wire import build_http as build_http
 
 log = logging.getLogger(__name__)
@@ -21,9 +21,11 @@ log = logging.getLogger(__name__)
 class HttpEnvSession:
     """One session of one server (contract.EnvSession). Calls wait for each other; done latches here, whatever the server says later."""
 
-    def __init__(self, endpoint: Endpoint, session: SessionId) -> None:
+    def __init__(self, endpoint: Endpoint, session: SessionId, *, held: set[SessionId]) -> None:
+        """``held`` has the ids that this client holds on the server; this one leaves it when it is closed."""
         self._endpoint = endpoint
         self._id = session
+        self._held = held
         self._one_call = asyncio.Lock()
         self._running = False
         self._closed = False
@@ -71,6 +73,8 @@ class HttpEnvSession:
                 await self._endpoint.close(self._id)
             except EnvFailure as failure:
                 log.warning("session not closed (%s): %s", failure.cause.value, failure)
+            finally:
+                self._held.discard(self._id)
 
 
 class HttpEnvClient:
@@ -83,29 +87,44 @@ class HttpEnvClient:
         assert urls, "at least one replica"
         self._http = http
         self._endpoints = itertools.cycle([Endpoint(http, dialect, url, call_seconds=call_seconds, token=token) for url in urls])
+        self._held: dict[str, set[SessionId]] = {}
         self._orphans: set[asyncio.Task[None]] = set()
 
     async def open(self) -> HttpEnvSession:
-        """Create a session on the next replica. When cancelled, the session that the server may still make is closed in the background."""
+        """Create a session on the next replica. When cancelled, the session that the server may still make is closed in the background.
+
+        Raises EnvFailure(PROTOCOL) when the server hands out the id of a session that is held here: two episodes would share one world.
+        """
         endpoint = next(self._endpoints)
         creation = asyncio.ensure_future(endpoint.create())
         try:
-            return HttpEnvSession(endpoint, await asyncio.shield(creation))
+            return self._hold(endpoint, await asyncio.shield(creation))
         except asyncio.CancelledError:
-            orphan = asyncio.ensure_future(_close_late(endpoint, creation))
+            orphan = asyncio.ensure_future(self._close_late(endpoint, creation))
             self._orphans.add(orphan)
             orphan.add_done_callback(self._orphans.discard)
             raise
+
+    def _hold(self, endpoint: Endpoint, session: SessionId) -> HttpEnvSession:
+        held = self._held.setdefault(endpoint.url, set())
+        if session in held:
+            raise EnvFailure(
+                InfraCause.PROTOCOL,
+                f"create at {endpoint.url}: expected a session of its own, got {shortened(session)}, which is still in use here: "
+                f"the server hands out ids again, at the latest after its {len(held)} sessions that are open now",
+                "run fewer episodes at once, or serve more replicas (env.urls)",
+            )
+        held.add(session)
+        return HttpEnvSession(endpoint, session, held=held)
+
+    async def _close_late(self, endpoint: Endpoint, creation: asyncio.Future[SessionId]) -> None:
+        try:
+            session = self._hold(endpoint, await creation)
+        except EnvFailure:
+            return
+        await session.close()
 
     async def aclose(self) -> None:
         """Wait for sessions that are being closed in the background, then close the HTTP client."""
         await asyncio.gather(*self._orphans)
         await self._http.aclose()
-
-
-async def _close_late(endpoint: Endpoint, creation: asyncio.Future[SessionId]) -> None:
-    try:
-        session = await creation
-    except EnvFailure:
-        return
-    await HttpEnvSession(endpoint, session).close()

@@ -64,7 +64,11 @@ class ActionRule:
     on_many: str | None
     """Observation given, without a call to the world, when the pattern matches more than once; None takes the last match."""
     on_none: str | None
-    """The same when it matches nothing; None sends the empty action to the world."""
+    """The same when it matches nothing, or a call that is not known; None sends the empty action to the world."""
+    call: Literal["json", "python"] | None = None
+    """What was matched is a call of one of ``functions``, written in JSON or Python; None takes it as the action itself."""
+    functions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By name of a function, the actions that a call stands for, ``{argument}`` in place of each argument."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

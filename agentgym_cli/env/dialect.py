@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import get_args, get_type_hints
 
@@ -13,6 +14,7 @@ from pydantic_core import ErrorDetails
 
 from agentgym_cli.env.contract import ActionRule, EpisodeRules, ListedActions
 from agentgym_cli.env.dialect_schema import DialectSpec
+from agentgym_cli.env.pattern_trial import slow_text
 from agentgym_cli.errors import RecipeError
 from agentgym_cli.recipe.wording import listed, nearest, shown
 from agentgym_cli.recipe.yaml import YamlFile, read_text, read_yaml
@@ -40,17 +42,23 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """A dialect file, validated, with its prompt. Both files belong to a run's digest."""
+    """A dialect file, validated, with its prompts. The file and the prompt that a run uses belong to the run's digest."""
 
     path: Path
     prompt_path: Path
     system_prompt: str
     spec: DialectSpec
+    format_prompts: Mapping[str, str] = field(default_factory=dict)
+    """By action format, the instructions of those that have their own."""
 
     @property
     def name(self) -> str:
         """Prefix of task ids."""
         return self.spec.name
+
+    def prompt_for(self, action_format: str) -> str:
+        """Instructions to a model that answers in an action format."""
+        return self.format_prompts.get(action_format, self.system_prompt)
 
     def rules(self) -> EpisodeRules:
         """What the episode loop must know."""
@@ -62,7 +70,14 @@ class Dialect:
             success_reward=spec.success.at_least,
             invalid_action=spec.invalid_action,
             actions={
-                name: ActionRule(pattern=action.pattern, remove=action.remove, on_many=action.on_many, on_none=action.on_none)
+                name: ActionRule(
+                    pattern=action.pattern,
+                    remove=action.remove,
+                    on_many=action.on_many,
+                    on_none=action.on_none,
+                    call=action.call,
+                    functions=spec.functions if action.call is not None else {},
+                )
                 for name, action in spec.actions.items()
             },
             verified=spec.routes.verify is not None,
@@ -80,8 +95,37 @@ def load_dialect(name_or_path: str | Path) -> Dialect:
     path = _locate(name_or_path)
     file = read_yaml(path)
     spec = _validated(file)
-    prompt_path = path.parent / spec.prompt
-    return Dialect(path=path, prompt_path=prompt_path, system_prompt=read_text(prompt_path, _LARGEST_PROMPT), spec=spec)
+    if path.parent != SHIPPED:
+        _refuse_slow(spec, file)
+    texts = {name: read_text(path.parent / name, _LARGEST_PROMPT) for name in {spec.prompt, *_own_prompts(spec).values()}}
+    return Dialect(
+        path=path,
+        prompt_path=path.parent / spec.prompt,
+        system_prompt=texts[spec.prompt],
+        spec=spec,
+        format_prompts={name: texts[file_name] for name, file_name in _own_prompts(spec).items()},
+    )
+
+
+def _own_prompts(spec: DialectSpec) -> dict[str, str]:
+    return {name: action.prompt for name, action in spec.actions.items() if action.prompt is not None}
+
+
+def _refuse_slow(spec: DialectSpec, file: YamlFile) -> None:
+    """Refuse a pattern that hostile text can keep busy. Shipped dialects are tested instead."""
+    places: list[tuple[tuple[str | int, ...], str | None]] = [
+        *((("actions", name, "pattern"), action.pattern) for name, action in spec.actions.items()),
+        *((("invalid_action", number), pattern) for number, pattern in enumerate(spec.invalid_action)),
+        *((("random", "listed", number, "pattern"), each.pattern) for number, each in enumerate(spec.random.listed)),
+        (("goal",), spec.goal),
+    ]
+    for place, pattern in places:
+        text = None if pattern is None else slow_text(pattern)
+        if text is not None:
+            line = next(file.lines[place[:end]] for end in range(len(place), -1, -1) if place[:end] in file.lines)
+            where = f"{file.path}:{line}: {'.'.join(map(str, place))}"
+            hint = "leave out a repeat inside a repeat, and anchor what begins with one"
+            raise RecipeError(f"{where}: expected a pattern that is done with hostile text in time, got one that is not with {shown(text)}", hint)
 
 
 def shipped_dialects() -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from agentgym_cli.env.pointer import PATTERN, Json, PointerMiss, resolve
+from agentgym_cli.env.socket_schema import SocketSpec
 from agentgym_cli.recipe.schema.base import Name, section
 
 
@@ -19,13 +20,31 @@ def _compiles(pattern: str) -> str:
     return pattern
 
 
+MAX_MATCHED_CHARS = 65_536
+"""How much of a text a pattern sees."""
+MAX_REFUSAL_CHARS = 4_096
+"""How much of an observation's start the patterns of invalid actions see."""
+
 Pointer = Annotated[str, Field(pattern=PATTERN, max_length=500)]
 Regex = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_compiles)]
 FieldName = Annotated[str, Field(min_length=1, max_length=80)]
 Note = Annotated[str, Field(min_length=1, max_length=1000)]
+PromptFile = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$")]
+Said = Annotated[str, Field(pattern=r"\{\}", max_length=200)]
+Template = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^([^{}]|\{[A-Za-z_][A-Za-z0-9_]*\})+$")]
+FunctionName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=80)]
 Scalar = bool | int | float | str | None
-Call = Annotated[str, Field(pattern=r"^(GET|POST) /[^\s?#]*$", max_length=500)]
-Post = Annotated[str, Field(pattern=r"^POST /[^\s?#]*$", max_length=500)]
+TextFormat = Literal["text", "json"]
+"""An observation is the string at its pointer (text), or whatever is there as JSON with sorted keys and no spaces (json)."""
+Http = Annotated[str, Field(pattern=r"^(GET|POST) /[^\s?#]*$", max_length=500)]
+Call = Annotated[str, Field(pattern=r"^((GET|POST) /[^\s?#]*|SEND \S+)$", max_length=500)]
+"""Method and path of a request, or, where the dialect has a socket, SEND and the type of a frame."""
+Post = Annotated[str, Field(pattern=r"^(POST /[^\s?#]*|SEND \S+)$", max_length=500)]
+
+
+def placeholders(template: str) -> tuple[str, ...]:
+    """Names of the arguments in a template of a function, in order."""
+    return tuple(re.findall(r"\{(\w+)\}", template))
 
 
 @section
@@ -76,7 +95,7 @@ class Match:
         if self.is_null:
             return value is None
         if self.matches is not None:
-            return isinstance(value, str) and re.search(self.matches, value) is not None
+            return isinstance(value, str) and re.search(self.matches, value[:MAX_MATCHED_CHARS]) is not None
         if self.equals is not None:
             return isinstance(value, bool) == isinstance(self.equals, bool) and value == self.equals
         return True
@@ -86,7 +105,7 @@ class Match:
 class HealthRoute:
     """Says that a server is up, and which environment it is."""
 
-    call: Call
+    call: Http
     format: Literal["json", "text"] = "json"
     """``text`` takes the whole body as a string."""
     greeting: Match
@@ -102,8 +121,8 @@ class CreateRoute:
     """Constant request fields."""
     errors: tuple[Match, ...] = ()
     """Errors of this route, beside those of the dialect."""
-    session: Pointer
-    """Where the reply has the session id, an integer or a string."""
+    session: Pointer | None
+    """Where the reply has the session id, an integer or a string; null where the dialect has a socket: the connection is the session."""
 
 
 @section
@@ -119,6 +138,9 @@ class ResetRoute:
     """Where the reply says what the task is, a string that goes on a line before the observation; None where the observation says it."""
     observation: Pointer | None
     """Where the reply has the first observation, a string; null asks the observe route for it."""
+    observation_format: TextFormat = "text"
+    choices: Pointer | None = None
+    """Where the reply lists the actions that can be taken, strings; they go on a line behind the observation (``choices_say``)."""
 
 
 @section
@@ -134,12 +156,17 @@ class StepRoute:
     action_suffix: Annotated[str, Field(max_length=20)] = ""
     """What the server wants after every action, e.g. a line feed."""
     observation: Pointer
+    observation_format: TextFormat = "text"
     reward: Pointer
     """Where the reply has the reward, a finite number."""
+    null_reward: float | None = None
+    """What a reward of null is read as; null refuses it."""
     reward_when_done: bool = False
     """Only the reward of the turn that ends the task is one; any other is read as 0."""
     done: Pointer
     """Where the reply says, as true or false, that the task is over."""
+    choices: Pointer | None = None
+    """As in a reset; read until the task is over."""
 
 
 @section
@@ -150,6 +177,18 @@ class ObserveRoute:
     send: dict[FieldName, Scalar] = Field(default_factory=dict)
     errors: tuple[Match, ...] = ()
     observation: Pointer
+    observation_format: TextFormat = "text"
+
+
+@section
+class ChoicesRoute:
+    """Lists, after every reset, what can be said in the task: words or actions. They go on a line behind the first observation."""
+
+    call: Call
+    send: dict[FieldName, Scalar] = Field(default_factory=dict)
+    errors: tuple[Match, ...] = ()
+    choices: Pointer
+    """Where the reply has the list of strings."""
 
 
 @section
@@ -159,8 +198,8 @@ class CloseRoute:
     call: Post
     send: dict[FieldName, Scalar] = Field(default_factory=dict)
     errors: tuple[Match, ...] = ()
-    closed: Match
-    """What the reply to a close that worked looks like."""
+    closed: Match | None
+    """What the reply to a close that worked looks like; null where the dialect has a socket: the server then closes the connection."""
 
 
 @section
@@ -196,6 +235,7 @@ class Routes:
     observe: ObserveRoute | None = None
     close: CloseRoute | None = None
     """None: sessions cannot be released; closing is then nothing at all."""
+    choices: ChoicesRoute | None = None
     oracle: OracleRoute | None = None
     verify: VerifyRoute | None = None
 
@@ -203,11 +243,13 @@ class Routes:
     def _first_observation_somewhere(self) -> Routes:
         if self.reset.observation is None and self.observe is None:
             raise ValueError("expected an observe route beside reset.observation: null")
+        if self.choices is not None and self.reset.choices is not None:
+            raise ValueError("expected reset.choices or a choices route, got both")
         return self
 
     def calls(self) -> tuple[str, ...]:
         """Method and path of every route."""
-        optional = (self.observe, self.close, self.oracle, self.verify)
+        optional = (self.observe, self.close, self.choices, self.oracle, self.verify)
         return (self.health.call, self.create.call, self.reset.call, self.step.call, *(route.call for route in optional if route is not None))
 
 
@@ -216,9 +258,11 @@ class SessionSpec:
     """How a session is named."""
 
     field: FieldName
-    """Request field (or query parameter of a GET) that takes the session id."""
+    """Request field (or query parameter of a GET) that takes the session id. Never sent where the dialect has a socket."""
     recycled: bool
-    """True when the server may hand out the id of a live session again."""
+    """True when the server may hand out the id of a live session again; the client refuses a session that it still holds."""
+    full: Match | None = None
+    """The error by which a server says that it holds no more sessions; the message then says what to do."""
 
 
 @section
@@ -232,12 +276,23 @@ class ActionSpec:
     on_many: Annotated[str, Field(min_length=1)] | None = None
     """Observation given, without a call to the world, when the pattern matches more than once; null takes the last match."""
     on_none: Annotated[str, Field(min_length=1)] | None = None
-    """The same when it matches nothing; null sends the empty action."""
+    """The same when it matches nothing, or no known call; null sends the empty action."""
+    call: Literal["json", "python"] | None = None
+    """What was read is a call of one of ``functions``: a JSON object with function_name and arguments, or one Python call with
+    constant arguments, which is never executed (a text that is no call is the action itself)."""
+    prompt: PromptFile | None = None
+    """File with the instructions to a model that answers in this format; null takes the dialect's."""
+
+    @model_validator(mode="after")
+    def _call_is_answered(self) -> ActionSpec:
+        if self.call is not None and self.on_none is None:
+            raise ValueError("expected on_none beside call, to answer a call that is not known")
+        return self
 
     @model_validator(mode="after")
     def _pattern_captures(self) -> ActionSpec:
         if self.pattern is None:
-            if self.on_many is not None or self.on_none is not None:
+            if self.on_many is not None or (self.on_none is not None and self.call is None):
                 raise ValueError("expected a pattern beside on_many or on_none")
         elif re.compile(self.pattern).groups < 1:
             raise ValueError(f"expected a pattern with a group, got {self.pattern!r}")
@@ -264,7 +319,7 @@ class ListedSpec:
 
     pattern: Regex
     """Regular expression (MULTILINE) whose first group completes ``say``."""
-    say: Annotated[str, Field(pattern=r"\{\}", max_length=200)]
+    say: Said
     """The action, with ``{}`` for the group."""
 
     @model_validator(mode="after")
@@ -286,7 +341,9 @@ class RandomSpec:
     def found(self, observation: str) -> list[str]:
         """Every action that an observation lists."""
         return [
-            listed.say.replace("{}", match[1] or "") for listed in self.listed for match in re.finditer(listed.pattern, observation, re.MULTILINE)
+            listed.say.replace("{}", match[1] or "")
+            for listed in self.listed
+            for match in re.finditer(listed.pattern, observation[:MAX_MATCHED_CHARS], re.MULTILINE)
         ]
 
 
@@ -335,9 +392,11 @@ class DialectSpec:
     """Where the family's own launch command listens."""
     launch: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
     """The family's own launch command, word by word; shown in hints, never run by a shell."""
-    prompt: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$")]
+    prompt: PromptFile
     """File with the instructions to a model, beside the dialect file."""
     session: SessionSpec
+    socket: SocketSpec | None = None
+    """Set where a session is a WebSocket; null speaks HTTP."""
     done_sticky: bool
     """True when the server refuses, or keeps answering done, after done."""
     routes: Routes
@@ -345,7 +404,14 @@ class DialectSpec:
     """What an error looks like on any route, beside every status outside 2xx."""
     actions: Annotated[dict[Name, ActionSpec], Field(min_length=1)]
     """By action format."""
+    functions: dict[FunctionName, Annotated[tuple[Template, ...], Field(min_length=1)]] = Field(default_factory=dict)
+    """By name of a function, the actions that a call of it stands for, ``{argument}`` in place of each argument; the one whose arguments
+    are those of the call is said, and arguments without a name take the template's order."""
+    choices_say: Said = "Available actions: {}"
+    """The line that lists what can be said, with ``{}`` for the list."""
     success: SuccessSpec
+    semantics: Note | None = None
+    """What a success of this family means where that is not what one would think; said in every report."""
     invalid_action: tuple[Regex, ...] = ()
     """Searched from the start of an observation: the world could not execute the action."""
     random: RandomSpec = Field(default_factory=RandomSpec)
@@ -365,11 +431,11 @@ class DialectSpec:
 
     def says_invalid(self, observation: str) -> bool:
         """True when the observation says that the world could not execute the action."""
-        return any(re.match(pattern, observation) for pattern in self.invalid_action)
+        return any(re.match(pattern, observation[:MAX_REFUSAL_CHARS]) for pattern in self.invalid_action)
 
     def goal_in(self, observation: str) -> str:
         """What a first observation asks for; '' where the dialect does not say how to find it, or it is not found."""
-        found = re.search(self.goal, observation, re.MULTILINE) if self.goal is not None else None
+        found = re.search(self.goal, observation[:MAX_MATCHED_CHARS], re.MULTILINE) if self.goal is not None else None
         return (found[1] or "").strip() if found is not None else ""
 
     @model_validator(mode="after")
@@ -379,9 +445,32 @@ class DialectSpec:
         return self
 
     @model_validator(mode="after")
+    def _formats_fit(self) -> DialectSpec:
+        for name, action in self.actions.items():
+            if (action.call == "json") is not (name == "function_call"):
+                raise ValueError(f"expected call: json in actions.function_call, and there only, got {action.call!r} in actions.{name}")
+            if action.call is not None and not self.functions:
+                raise ValueError(f"expected functions, which actions.{name} calls, got none")
+        for function, templates in self.functions.items():
+            if len({frozenset(placeholders(template)) for template in templates}) < len(templates):
+                raise ValueError(f"expected the actions of functions.{function} to differ in their arguments")
+        return self
+
+    @model_validator(mode="after")
     def _deviations_declared(self) -> DialectSpec:
         if not self.done_sticky and "done_latching" not in self.deviations:
             raise ValueError("expected deviations.done_latching to say what the client does, since done_sticky is false")
-        if self.session.recycled and "create" not in self.deviations:
-            raise ValueError("expected deviations.create to say what the client does, since session.recycled is true")
+        if self.session.recycled and "id_recycling" not in self.deviations:
+            raise ValueError("expected deviations.id_recycling to say what the client does, since session.recycled is true")
+        return self
+
+    @model_validator(mode="after")
+    def _calls_fit_the_transport(self) -> DialectSpec:
+        socket, routes = self.socket is not None, self.routes
+        wanted = "SEND TYPE, since there is a socket" if socket else "METHOD /PATH, since there is no socket"
+        for call in routes.calls():
+            if call != routes.health.call and call.startswith("SEND ") is not socket:
+                raise ValueError(f"expected every call but health to be {wanted}, got {call!r}")
+        if (routes.create.session is None) is not socket or (routes.close is not None and (routes.close.closed is None) is not socket):
+            raise ValueError(f"expected routes.create.session and routes.close.closed to be {'null beside' if socket else 'set without'} a socket")
         return self

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncIterable, Mapping
 from typing import TypeVar
 
 import httpx
@@ -11,13 +11,23 @@ import orjson
 
 from agentgym_cli.env.contract import EnvFailure, InfraCause, StepReply
 from agentgym_cli.env.dialect import Dialect
-from agentgym_cli.env.dialect_schema import CloseRoute, CreateRoute, Match, ObserveRoute, OracleRoute, ResetRoute, StepRoute, VerifyRoute
+from agentgym_cli.env.dialect_schema import (
+    ChoicesRoute,
+    CloseRoute,
+    CreateRoute,
+    Match,
+    ObserveRoute,
+    OracleRoute,
+    ResetRoute,
+    StepRoute,
+    VerifyRoute,
+)
 from agentgym_cli.env.pointer import Json
 from agentgym_cli.env.reply import Reply, SessionId, shortened
 from agentgym_cli.env.wire import RawReply, exchange
 from agentgym_cli.errors import RecipeError
 
-Route = CreateRoute | ResetRoute | StepRoute | ObserveRoute | CloseRoute | OracleRoute | VerifyRoute
+Route = CreateRoute | ResetRoute | StepRoute | ObserveRoute | ChoicesRoute | CloseRoute | OracleRoute | VerifyRoute
 R = TypeVar("R")
 
 HEADERS = {"accept": "application/json", "accept-encoding": "identity", "content-type": "application/json", "user-agent": "agentgym"}
@@ -62,46 +72,64 @@ class Endpoint:
     async def create(self) -> SessionId:
         """Make a session."""
         route = self._routes.create
-        return (await self._call(route, {})).session(route.session)
+        return (await self.call(route, {})).session(route.session)
 
     async def reset(self, session: SessionId, task_index: int) -> str:
         """Start a task; its first observation."""
         route = self._routes.reset
-        reply = await self._call(route, {**self._named(session), route.task_field: task_index})
+        reply = await self.call(route, {**self._named(session), route.task_field: task_index})
         observation = await self.observe(session) if route.observation is None else reply.text(route.observation)
-        return observation if route.task is None else f"{reply.text(route.task)}\n{observation}"
+        if route.task is not None:
+            observation = f"{reply.text(route.task)}\n{observation}"
+        if self._routes.choices is not None:
+            choices = await self.call(self._routes.choices, self._named(session))
+            return self._listing(observation, choices, self._routes.choices.choices)
+        return self._listing(observation, reply, route.choices)
 
     async def step(self, session: SessionId, action: str) -> StepReply:
         """Execute one action."""
         route = self._routes.step
-        reply = await self._call(route, {**self._named(session), route.action_field: action + route.action_suffix})
+        reply = await self.call(route, {**self._named(session), route.action_field: action + route.action_suffix})
         reward, done = reply.number(route.reward), reply.flag(route.done)
         counts = done or not route.reward_when_done
-        return StepReply(observation=reply.text(route.observation), reward=reward if counts else 0.0, done=done)
+        observation = self._listing(reply.text(route.observation), reply, None if done else route.choices)
+        return StepReply(observation=observation, reward=reward if counts else 0.0, done=done)
 
     async def observe(self, session: SessionId) -> str:
         """The last observation; SERVER_4XX where the dialect has no such route."""
         route = self._has(self._routes.observe, "observe")
-        return (await self._call(route, self._named(session))).text(route.observation)
+        return (await self.call(route, self._named(session))).text(route.observation)
 
     async def oracle(self, session: SessionId) -> tuple[str, ...]:
         """Actions that solve the task from its start; SERVER_4XX where the dialect has no such route."""
         route = self._has(self._routes.oracle, "oracle")
-        return (await self._call(route, self._named(session))).texts(route.actions)
+        return (await self.call(route, self._named(session))).texts(route.actions)
 
     async def verify(self, session: SessionId) -> bool:
         """Whether the session's state satisfies its task; SERVER_4XX where the dialect has no such route."""
         route = self._has(self._routes.verify, "verify")
-        return (await self._call(route, self._named(session))).flag(route.success)
+        return (await self.call(route, self._named(session))).flag(route.success)
 
     async def close(self, session: SessionId) -> None:
         """Release a session; nothing where the dialect has no such route. REPORTED_ERROR when the server says that it did not."""
         route = self._routes.close
         if route is None:
             return
-        reply = await self._call(route, self._named(session))
+        reply = await self.call(route, self._named(session))
         if not route.closed.holds(200, reply.body):
             raise EnvFailure(InfraCause.REPORTED_ERROR, f"{reply.where}: expected the session to be closed, got {shortened(reply.body)}")
+
+    async def send(self, route: Route, content: bytes | AsyncIterable[bytes], *, content_type: str = "application/json") -> RawReply:
+        """One call of a route with a body of whatever bytes; its reply as it came. For a probe that sends broken requests."""
+        method, url = self._targets[route.call]
+        headers = httpx.Headers({**self._headers, "content-type": content_type})
+        return await exchange(self._http, httpx.Request(method, url, headers=headers, content=content), seconds=self._seconds)
+
+    def _listing(self, observation: str, reply: Reply, choices: str | None) -> str:
+        """An observation with a line behind it that lists what can be said, where a reply does."""
+        if choices is None:
+            return observation
+        return f"{observation}\n{self.dialect.spec.choices_say.replace('{}', ', '.join(reply.texts(choices)))}"
 
     def _named(self, session: SessionId) -> dict[str, Json]:
         return {self.dialect.spec.session.field: session}
@@ -111,7 +139,8 @@ class Endpoint:
             raise EnvFailure(InfraCause.SERVER_4XX, f"{name} at {self.url}: expected a route in dialect {self.dialect.spec.name}, got none")
         return route
 
-    async def _call(self, route: Route, fields: Mapping[str, Json]) -> Reply:
+    async def call(self, route: Route, fields: Mapping[str, Json]) -> Reply:
+        """One call of a route, whatever its fields hold; the reply, once it reports no error."""
         request = self._request(route.call, {**route.send, **fields})
         raw = await exchange(self._http, request, seconds=self._seconds)
         session = fields.get(self.dialect.spec.session.field)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agentgym_cli.env.contract import ActionRule
+from agentgym_cli.episode.function_calls import called_action
 from agentgym_cli.errors import PolicyError
 
 MAX_TEXT_CHARS = 65_536
@@ -50,6 +51,11 @@ def _without_action(rule: ActionRule) -> ParsedAction:
 
 
 def _single(action: str, rule: ActionRule) -> ParsedAction:
+    if rule.call is not None:
+        called = called_action(action, syntax=rule.call, functions=rule.functions)
+        if called is None:
+            return _without_action(rule)
+        action = called
     if rule.remove is not None:
         action = re.sub(r" +", " ", re.sub(rule.remove, "", action))
     action = action.strip()
