@@ -11,23 +11,31 @@ _SIZES = (8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32, 48, 64, 96, 128, 19
 """Small steps first: a pattern of exponential cost is found while one text still ends."""
 _CHARACTERS = ("a", "A", "0", " ", "\n", "`", ".")
 _WORD = re.compile(r"[A-Za-z]{2,}|[^\\()\[\]{}|?*+^$.\s]")
+_LEAD = re.compile(r"(?:\\A|\^)?([^\\()\[\]{}|?*+^$.]+)")
 _MOST_WORDS = 12
 _FLAGS = re.DOTALL | re.MULTILINE
 
 
 def slow_text(pattern: str) -> str | None:
-    """The beginning of a text that keeps ``pattern`` busy, None when none was found; in the pattern's own characters, so that it nearly matches."""
+    """The beginning of a text that keeps ``pattern`` busy, None when none was found. Made of the pattern's own words, so that it nearly matches."""
     compiled = re.compile(pattern, _FLAGS)
+    lead = _LEAD.match(pattern)
     pieces = dict.fromkeys((*_CHARACTERS, *_WORD.findall(pattern)[:_MOST_WORDS]))
-    return next((piece * 3 for piece in pieces if _keeps_busy(compiled, piece)), None)
+    starts = dict.fromkeys(("", lead[1] if lead is not None else ""))
+    return next((start + piece * 3 for start in starts for piece in pieces if _keeps_busy(compiled, start, piece)), None)
 
 
-def _keeps_busy(pattern: re.Pattern[str], piece: str) -> bool:
+def _keeps_busy(pattern: re.Pattern[str], start: str, piece: str) -> bool:
     for size in _SIZES:
-        text = (piece * size)[: max(size, len(piece))] + "\x00"
-        began = time.process_time()
-        for _ in pattern.finditer(text):
-            pass
-        if time.process_time() - began > SLOW_SECONDS:
+        text = start + (piece * size)[: max(size, len(piece))] + "\x00"
+        # Once more, since the machine may have been busy.
+        if _seconds(pattern, text) > SLOW_SECONDS and _seconds(pattern, text) > SLOW_SECONDS:
             return True
     return False
+
+
+def _seconds(pattern: re.Pattern[str], text: str) -> float:
+    began = time.process_time()
+    for _ in pattern.finditer(text):
+        pass
+    return time.process_time() - began

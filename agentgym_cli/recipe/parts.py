@@ -25,6 +25,8 @@ Parts = Mapping[str, Part]
 """By item: ``{"model": {"config.json": "..."}}``."""
 TASKS = "tasks."
 """How the items of task lists begin: ``tasks.train``, ``tasks.evaluation.NAME``."""
+SEMANTICS = "the dialect's semantics"
+"""Under ``rules``, what a success of the environment means where the dialect says that it is not what one would think."""
 NOT_PINNED = "not pinned"
 """Revision of hub files that nobody named."""
 
@@ -115,7 +117,10 @@ def _prompt(sources: Sources) -> Part:
         return {"none": "says nothing"}
     if system is not None:
         return {system: _digest_of_file(find_data(system, beside=sources.beside, where="prompt.system"))}
-    path, name = sources.dialect.path, sources.dialect.data.get("prompt")
+    path, data = sources.dialect.path, sources.dialect.data
+    actions = data.get("actions")
+    spoken = actions.get(sources.run.prompt.action_format) if isinstance(actions, dict) else None
+    name = (spoken.get("prompt") if isinstance(spoken, dict) else None) or data.get("prompt")
     if not isinstance(name, str):
         raise RecipeError(f"{path}: prompt: expected the name of a file beside the dialect, got {shown(name)}")
     return {name: _digest_of_file(path.parent / name)}
@@ -129,6 +134,9 @@ def _rules(sources: Sources) -> Part:
     done = {"done": step.get("done") if isinstance(step, dict) else None, "sticky": data.get("done_sticky")}
     rules = {"success": data.get("success"), "done": done, "verifier": verify}
     words = {f"the dialect's {name}": canonical_json(rule) for name, rule in rules.items()}
+    semantics = data.get("semantics")
+    if isinstance(semantics, str):
+        words[SEMANTICS] = semantics
     return words | {"outcome table": _digest_of_file(_OUTCOME_TABLE)}
 
 

@@ -82,6 +82,7 @@ def _header(rows: Rows, facts: FrozenFacts) -> Header:
         ended=run.ended,
         status=run.status or "in progress",
         outcome_from=_outcome_from(rows.counts),
+        semantics=facts.semantics,
         promise=promise,
         promise_note=note,
         retry_attempts=facts.retry_attempts,

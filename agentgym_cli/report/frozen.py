@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from agentgym_cli.recipe.parts import SEMANTICS
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrozenFacts:
@@ -21,6 +23,8 @@ class FrozenFacts:
     """Tasks in each evaluation split, before any limit."""
     runs_dir: str
     database: str
+    semantics: str | None
+    """What a success of the environment means where that is not what one would think; foreign text."""
 
 
 def read_facts(frozen: str) -> FrozenFacts:
@@ -44,6 +48,7 @@ def read_facts(frozen: str) -> FrozenFacts:
         tasks={split: int(count) for split, count in counts.items() if isinstance(count, str) and count.isdecimal()},
         runs_dir=_text(_at(document, "config", "store", "runs_dir")) or "runs",
         database=_text(_at(document, "config", "store", "database")) or "results.duckdb",
+        semantics=_text(_at(document, "parts", "rules", SEMANTICS)),
     )
 
 

@@ -49,6 +49,7 @@ def _header(report: Report) -> str:
         ("seed", str(header.seed)),
         ("environment", header.env),
         ("outcome from", header.outcome_from),
+        *([("success means", header.semantics)] if header.semantics else []),
         ("promise", f"{header.promise}: {header.promise_note}"),
         ("digest", header.digest),
         ("stack, lock", f"{header.stack or phrases.NO_DATA}, {header.lock or phrases.NO_DATA}"),

@@ -35,6 +35,8 @@ class Header:
     """``finished``, ``interrupted``, ``failed``, or ``in progress`` (also after a kill)."""
     outcome_from: str
     """``reward``, ``verifier``, ``reward and verifier`` or ``n/a``."""
+    semantics: str | None
+    """What a success means in this environment, where that is not what one would think; foreign text."""
     promise: str
     """``equal bits`` or ``equal schedules``."""
     promise_note: str

@@ -90,6 +90,8 @@ def _header(page: _Page, header: Header) -> None:
         ("promise", f"{header.promise}: {header.promise_note}"),
         ("digest", header.digest),
     ]
+    if header.semantics:
+        facts.insert(5, ("success means", header.semantics))
     if header.stack:
         facts += [("stack", header.stack), ("lock", header.lock or phrases.NO_DATA)]
     page.facts(facts)

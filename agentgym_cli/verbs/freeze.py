@@ -7,14 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agentgym_cli.env.dialect import load_dialect
 from agentgym_cli.errors import PolicyError, RecipeError, StoreError
 from agentgym_cli.recipe.drift import Difference, by_item, check, diff
 from agentgym_cli.recipe.freeze import Frozen, freeze
 from agentgym_cli.recipe.frozen_file import read_frozen
-from agentgym_cli.recipe.parts import dialect_path
 from agentgym_cli.recipe.resolve import resolve
 from agentgym_cli.verbs.folders import FROZEN_FILE
+from agentgym_cli.verbs.spoken import spoken_dialect
 from agentgym_cli.verbs.world import observe, service_token
 
 
@@ -63,7 +62,7 @@ def freeze_recipe(recipe: str | None, overrides: Sequence[str], output: Path | N
 
 def _observed(frozen: Frozen) -> Frozen:
     env = frozen.run.env
-    dialect = load_dialect(dialect_path(env.dialect, beside=frozen.beside))
+    dialect = spoken_dialect(frozen.run, beside=frozen.beside)
     if env.urls is None and env.world is None:
         return frozen
     try:

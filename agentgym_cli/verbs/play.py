@@ -12,7 +12,6 @@ from agentgym_cli.env.dialect import Dialect
 from agentgym_cli.episode.policies.protocol import Policy
 from agentgym_cli.episode.runner import EpisodeResult, run_schedule
 from agentgym_cli.episode.types import AttemptResult, Outcome, ScheduledEpisode, Task
-from agentgym_cli.errors import RecipeError
 from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.recipe.schema.world import BudgetsSpec, RetrySpec
 from agentgym_cli.verbs.degraded import InfraShare
@@ -154,14 +153,10 @@ class Stage:
 def stage_of(run: Run, dialect: Dialect, env: EnvClient, tasks: Sequence[Task], recorder: Recorder, history: History, progress: Progress) -> Stage:
     """What all phases of a run share, from its frozen settings and all of its tasks."""
     rules = replace(dialect.rules(), pinned=pinned_tasks(dialect.spec, pinned(tasks)))
-    action_rule = rules.actions.get(run.prompt.action_format)
-    if action_rule is None:
-        known = ", ".join(sorted(rules.actions))
-        raise RecipeError(f"prompt.action_format: expected one that dialect {dialect.name} reads ({known}), got {run.prompt.action_format!r}")
     return Stage(
         env=env,
         rules=_judged(rules, run.reward.success_at_least),
-        action_rule=action_rule,
+        action_rule=rules.actions[run.prompt.action_format],
         budgets=run.budgets,
         retry=run.retry,
         concurrency=run.engine.slots,

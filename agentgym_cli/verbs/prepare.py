@@ -9,18 +9,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from agentgym_cli.env.dialect import Dialect, load_dialect
+from agentgym_cli.env.dialect import Dialect
 from agentgym_cli.episode.types import Task
 from agentgym_cli.recipe.data import find_data
 from agentgym_cli.recipe.freeze import Frozen
 from agentgym_cli.recipe.lock import compare, enforce, find_lock, read_lock
-from agentgym_cli.recipe.parts import dialect_path
 from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.recipe.tasks import TaskRow, select_tasks
 from agentgym_cli.recipe.yaml import read_text
 from agentgym_cli.verbs.progress import Progress
 from agentgym_cli.verbs.request import Request
 from agentgym_cli.verbs.schedules import tasks_of
+from agentgym_cli.verbs.spoken import spoken_dialect
 from agentgym_cli.verbs.target import find_target
 
 _LARGEST_PROMPT = 64 * 1024
@@ -55,7 +55,7 @@ class Prepared:
         if self.run.prompt.system == "none":
             return ""
         if self.run.prompt.system is None:
-            return self.dialect.system_prompt
+            return self.dialect.prompt_for(self.run.prompt.action_format)
         return read_text(find_data(self.run.prompt.system, beside=self.frozen.beside, where="prompt.system"), _LARGEST_PROMPT)
 
     def resume_command(self, verb: str) -> str:
@@ -89,7 +89,7 @@ def prepare(request: Request, *, verb: Literal["train", "eval"], progress: Progr
     for warning in frozen.warnings:
         progress.warn(warning)
     drift, let_through = _enforced(run, allow_drift=request.allow_drift)
-    dialect = load_dialect(dialect_path(run.env.dialect, beside=frozen.beside))
+    dialect = spoken_dialect(run, beside=frozen.beside)
     lists = select_tasks(run.tasks, env=dialect.name, beside=frozen.beside)
     allowed = (*target.drift, *let_through)
     _warn_of_drift(progress, [each for each in lists.warnings if each not in frozen.warnings], None if let_through else drift, allowed)
