@@ -1,7 +1,8 @@
-"""One server, spoken to in one dialect: a call becomes our words or an EnvFailure. Keeps no session state."""
+"""One server, spoken to in one dialect: a call becomes our words or an EnvFailure. Keeps no session state but open connections."""
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterable, Mapping
 from typing import TypeVar
@@ -24,13 +25,16 @@ from agentgym_cli.env.dialect_schema import (
 )
 from agentgym_cli.env.pointer import Json
 from agentgym_cli.env.reply import Reply, SessionId, shortened
-from agentgym_cli.env.wire import RawReply, exchange
+from agentgym_cli.env.socket import Sockets
+from agentgym_cli.env.wire import RawReply, encoded, exchange
 from agentgym_cli.errors import RecipeError
 
 Route = CreateRoute | ResetRoute | StepRoute | ObserveRoute | ChoicesRoute | CloseRoute | OracleRoute | VerifyRoute
 R = TypeVar("R")
 
 HEADERS = {"accept": "application/json", "accept-encoding": "identity", "content-type": "application/json", "user-agent": "agentgym"}
+
+_FULL = "give the server room for more sessions, name more servers in env.urls, or lower engine.slots"
 
 _BASE_URL = re.compile(r"https?://[^\s/?#@]+(/[^\s?#@]*)?")
 
@@ -61,7 +65,9 @@ class Endpoint:
         self._routes = dialect.spec.routes
         self._seconds = call_seconds
         self._headers = httpx.Headers({**HEADERS} if token is None else {**HEADERS, "authorization": f"Bearer {token}"})
-        self._targets = {call: self._target(call) for call in dialect.spec.routes.calls()}
+        self._targets = {call: self._target(call) for call in dialect.spec.routes.calls() if not call.startswith("SEND ")}
+        socket = dialect.spec.socket
+        self._sockets = None if socket is None else Sockets(http, socket, self.url, self._headers)
 
     async def greeting(self) -> tuple[int, Json]:
         """Status and body of the health route's reply, whatever they are; a body that is no JSON comes as text."""
@@ -72,13 +78,16 @@ class Endpoint:
     async def create(self) -> SessionId:
         """Make a session."""
         route = self._routes.create
+        if self._sockets is not None:
+            return await self._connect(self._sockets)
+        assert route.session is not None, "null only beside a socket"
         return (await self.call(route, {})).session(route.session)
 
     async def reset(self, session: SessionId, task_index: int) -> str:
         """Start a task; its first observation."""
         route = self._routes.reset
         reply = await self.call(route, {**self._named(session), route.task_field: task_index})
-        observation = await self.observe(session) if route.observation is None else reply.text(route.observation)
+        observation = await self.observe(session) if route.observation is None else reply.shown(route.observation, route.observation_format)
         if route.task is not None:
             observation = f"{reply.text(route.task)}\n{observation}"
         if self._routes.choices is not None:
@@ -90,15 +99,15 @@ class Endpoint:
         """Execute one action."""
         route = self._routes.step
         reply = await self.call(route, {**self._named(session), route.action_field: action + route.action_suffix})
-        reward, done = reply.number(route.reward), reply.flag(route.done)
+        reward, done = reply.number(route.reward, null=route.null_reward), reply.flag(route.done)
         counts = done or not route.reward_when_done
-        observation = self._listing(reply.text(route.observation), reply, None if done else route.choices)
+        observation = self._listing(reply.shown(route.observation, route.observation_format), reply, None if done else route.choices)
         return StepReply(observation=observation, reward=reward if counts else 0.0, done=done)
 
     async def observe(self, session: SessionId) -> str:
         """The last observation; SERVER_4XX where the dialect has no such route."""
         route = self._has(self._routes.observe, "observe")
-        return (await self.call(route, self._named(session))).text(route.observation)
+        return (await self.call(route, self._named(session))).shown(route.observation, route.observation_format)
 
     async def oracle(self, session: SessionId) -> tuple[str, ...]:
         """Actions that solve the task from its start; SERVER_4XX where the dialect has no such route."""
@@ -113,7 +122,9 @@ class Endpoint:
     async def close(self, session: SessionId) -> None:
         """Release a session; nothing where the dialect has no such route. REPORTED_ERROR when the server says that it did not."""
         route = self._routes.close
-        if route is None:
+        if self._sockets is not None:
+            await self._sockets.close(session, None if route is None else route.call, seconds=self._seconds)
+        if route is None or route.closed is None:
             return
         reply = await self.call(route, self._named(session))
         if not route.closed.holds(200, reply.body):
@@ -141,31 +152,51 @@ class Endpoint:
 
     async def call(self, route: Route, fields: Mapping[str, Json]) -> Reply:
         """One call of a route, whatever its fields hold; the reply, once it reports no error."""
-        request = self._request(route.call, {**route.send, **fields})
-        raw = await exchange(self._http, request, seconds=self._seconds)
         session = fields.get(self.dialect.spec.session.field)
+        raw = await self._sent(route.call, {**route.send, **fields})
         where = f"{route.call} at {self.url}" if session is None else f"{route.call} at {self.url}, session {shortened(session)}"
         not_errors = route.not_errors if isinstance(route, StepRoute) else ()
-        return _accepted(raw, where, errors=(*route.errors, *self.dialect.spec.errors), not_errors=not_errors)
+        full = self.dialect.spec.session.full
+        return _accepted(raw, where, errors=(*route.errors, *self.dialect.spec.errors), not_errors=not_errors, full=full)
+
+    async def _sent(self, call: str, fields: dict[str, Json]) -> RawReply:
+        if self._sockets is None:
+            return await exchange(self._http, self._request(call, fields), seconds=self._seconds)
+        session = fields.pop(self.dialect.spec.session.field)
+        return await self._sockets.ask(session, call, fields, seconds=self._seconds)
+
+    async def _connect(self, sockets: Sockets) -> SessionId:
+        """Open a connection and make the create call over it, so that a server which is full says so now."""
+        session = await sockets.open(seconds=self._seconds)
+        try:
+            await self.call(self._routes.create, self._named(session))
+        except (EnvFailure, asyncio.CancelledError):
+            await sockets.close(session, None, seconds=self._seconds)
+            raise
+        return session
 
     def _request(self, call: str, fields: Mapping[str, Json]) -> httpx.Request:
         method, url = self._targets[call]
         if method == "GET":
             return httpx.Request(method, url.copy_merge_params({key: _query(value) for key, value in fields.items()}), headers=self._headers)
-        return httpx.Request(method, url, headers=self._headers, content=_encoded(fields))
+        return httpx.Request(method, url, headers=self._headers, content=encoded(fields))
 
     def _target(self, call: str) -> tuple[str, httpx.URL]:
         method, path = call.split(" ", 1)
         return method, httpx.URL(self.url + path)
 
 
-def _accepted(raw: RawReply, where: str, *, errors: tuple[Match, ...], not_errors: tuple[Match, ...]) -> Reply:
+def _accepted(raw: RawReply, where: str, *, errors: tuple[Match, ...], not_errors: tuple[Match, ...], full: Match | None) -> Reply:
     body, broken = _json_or_text(raw)
+    if full is not None and full.holds(raw.status, body):
+        raise EnvFailure(InfraCause.REPORTED_ERROR, f"{where}: expected room for a session, got the error {shortened(body)}", _FULL)
     if any(error.holds(raw.status, body) for error in errors) and not any(answer.holds(raw.status, body) for answer in not_errors):
         raise EnvFailure(InfraCause.REPORTED_ERROR, f"{where}: expected an answer, got the error {shortened(body)} (HTTP {raw.status})")
     if not 200 <= raw.status < 300:
         cause = {4: InfraCause.SERVER_4XX, 5: InfraCause.SERVER_5XX}.get(raw.status // 100, InfraCause.PROTOCOL)
         raise EnvFailure(cause, f"{where}: expected HTTP 2xx, got {raw.status} {shortened(body)}")
+    if raw.unasked:
+        raise EnvFailure(InfraCause.PROTOCOL, f"{where}: expected the server to wait for a call, got {shortened(body)} before it")
     if broken is not None:
         raise EnvFailure(InfraCause.PROTOCOL, f"{where}: expected JSON, got {shortened(body)} ({broken})")
     return Reply(where, body)
@@ -181,14 +212,6 @@ def _json_or_text(raw: RawReply) -> tuple[Json, str | None]:
 
 def _text(raw: RawReply) -> str:
     return raw.body.decode("utf-8", errors="replace")
-
-
-def _encoded(fields: Mapping[str, Json]) -> bytes:
-    try:
-        return orjson.dumps(fields)
-    except TypeError:
-        # A lone surrogate in a model's text has no UTF-8; the world gets a question mark for it.
-        return orjson.dumps({key: value.encode("utf-8", "replace").decode() if isinstance(value, str) else value for key, value in fields.items()})
 
 
 def _query(value: Json) -> str:

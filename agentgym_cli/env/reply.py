@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Literal, NoReturn
 
 from agentgym_cli.env.contract import EnvFailure, InfraCause
 from agentgym_cli.env.pointer import Json, PointerMiss, resolve
+from agentgym_cli.recipe.canonical import canonical_json
 
 SessionId = int | str
 
 _LONGEST_ID = 200
 _MOST_ACTIONS = 10_000
+
+
+class WrongForm(EnvFailure):
+    """A reply lacks a field, or has one of another type."""
 
 
 def shortened(value: object) -> str:
@@ -23,7 +28,7 @@ def shortened(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The body of a reply. Every method raises EnvFailure(PROTOCOL) when the value at ``pointer`` is missing or of another type."""
+    """The body of a reply. Every method raises WrongForm(PROTOCOL) when the value at ``pointer`` is missing or of another type."""
 
     where: str
     """The call it answers, for messages."""
@@ -34,14 +39,26 @@ class Reply:
         value = self._at(pointer)
         return value if isinstance(value, str) else self._refuse(pointer, "a string", value)
 
+    def shown(self, pointer: str, form: Literal["text", "json"]) -> str:
+        """An observation: a string, or whatever is there as canonical JSON."""
+        if form == "text":
+            return self.text(pointer)
+        value = self._at(pointer)
+        try:
+            return canonical_json(value)
+        except (ValueError, RecursionError):
+            return self._refuse(pointer, "a document of finite numbers, less than a thousand levels deep", value)
+
     def flag(self, pointer: str) -> bool:
         """True or false."""
         value = self._at(pointer)
         return value if isinstance(value, bool) else self._refuse(pointer, "true or false", value)
 
-    def number(self, pointer: str) -> float:
-        """A finite number; true is none."""
+    def number(self, pointer: str, *, null: float | None = None) -> float:
+        """A finite number; true is none, and null one only where ``null`` says which."""
         value = self._at(pointer)
+        if value is None and null is not None:
+            return null
         if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
             return float(value)
         return self._refuse(pointer, "a finite number", value)
@@ -69,7 +86,7 @@ class Reply:
             return resolve(self.body, pointer)
         except PointerMiss as err:
             hint = "is this server of the family that the dialect describes?"
-            raise EnvFailure(InfraCause.PROTOCOL, f"{self.where}: expected a value at {pointer!r}, got {shortened(self.body)}", hint) from err
+            raise WrongForm(InfraCause.PROTOCOL, f"{self.where}: expected a value at {pointer!r}, got {shortened(self.body)}", hint) from err
 
     def _refuse(self, pointer: str, expected: str, value: Json) -> NoReturn:
-        raise EnvFailure(InfraCause.PROTOCOL, f"{self.where}: expected {pointer!r} to be {expected}, got {shortened(value)}")
+        raise WrongForm(InfraCause.PROTOCOL, f"{self.where}: expected {pointer!r} to be {expected}, got {shortened(value)}")

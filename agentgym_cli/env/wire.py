@@ -1,16 +1,19 @@
-"""One HTTP call: a deadline, a bounded reply, and a cause for every way it can fail. The only owner of httpx and aiohttp; knows no dialect."""
+"""One HTTP call: a deadline, a bounded reply, and a cause for every way it can fail. It owns httpx and aiohttp; knows no dialect."""
 
 from __future__ import annotations
 
 import asyncio
 import errno
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import aiohttp
 import httpx
+import orjson
 from httpx_aiohttp import AiohttpTransport
 
 from agentgym_cli.env.contract import EnvFailure, InfraCause
+from agentgym_cli.env.pointer import Json
 
 MAX_REPLY_BYTES = 8 * 1024 * 1024
 KEEPALIVE_SECONDS = 3.0
@@ -22,7 +25,10 @@ class RawReply:
     """What came back."""
 
     status: int
+    """HTTP status; 200 for a frame of a WebSocket."""
     body: bytes
+    unasked: bool = False
+    """The server said it before it was asked; a frame of a WebSocket only."""
 
 
 class DirectClient(httpx.AsyncClient):
@@ -31,6 +37,7 @@ class DirectClient(httpx.AsyncClient):
     def __init__(self, transport: httpx.AsyncBaseTransport) -> None:
         super().__init__(transport=transport, timeout=None, trust_env=False, follow_redirects=False)
         self._direct = transport
+        self._sockets: aiohttp.ClientSession | None = None
 
     async def send(self, request: httpx.Request, *, stream: bool = False, **options: object) -> httpx.Response:
         """One exchange; ``stream`` leaves the body to be read. No other option has an effect."""
@@ -40,6 +47,22 @@ class DirectClient(httpx.AsyncClient):
         if not stream:
             await response.aread()
         return response
+
+    def sockets(self) -> aiohttp.ClientSession:
+        """Where WebSockets are opened: over the same connections, which end with this client. A redirect is refused here too."""
+        if self._sockets is None:
+            assert isinstance(self._direct, AiohttpTransport), "a WebSocket needs a network"
+            if not isinstance(self._direct.client, aiohttp.ClientSession):
+                self._direct.client = self._direct.get_client()
+            self._sockets = aiohttp.ClientSession(
+                connector=self._direct.client.connector,
+                connector_owner=False,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=aiohttp.ClientTimeout(),
+                trace_configs=[_refusing_redirects()],
+                trust_env=False,
+            )
+        return self._sockets
 
 
 def build_http(*, transport: httpx.AsyncBaseTransport | None = None) -> httpx.AsyncClient:
@@ -54,6 +77,33 @@ def build_http(*, transport: httpx.AsyncBaseTransport | None = None) -> httpx.As
 def _connections() -> aiohttp.ClientSession:
     connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE_SECONDS)
     return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False)
+
+
+def _refusing_redirects() -> aiohttp.TraceConfig:
+    """A WebSocket is opened by a GET, of which aiohttp would follow the redirect."""
+
+    async def refuse(session: aiohttp.ClientSession, context: object, redirect: aiohttp.TraceRequestRedirectParams) -> None:
+        status, target = redirect.response.status, redirect.response.headers.get("location", "")
+        raise EnvFailure(InfraCause.PROTOCOL, f"WebSocket {redirect.url}: expected a WebSocket, got a redirect ({status}) to {target[:200]!r}")
+
+    config = aiohttp.TraceConfig()
+    config.on_request_redirect.append(refuse)
+    return config
+
+
+def encoded(fields: Mapping[str, Json]) -> bytes:
+    """A request's fields as JSON."""
+    try:
+        return orjson.dumps(fields)
+    except TypeError:
+        return orjson.dumps(_speakable(dict(fields)))
+
+
+def _speakable(value: Json) -> Json:
+    """A lone surrogate in a model's text has no UTF-8; the world gets a question mark for it."""
+    if isinstance(value, dict):
+        return {key: _speakable(inner) for key, inner in value.items()}
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
 async def exchange(http: httpx.AsyncClient, request: httpx.Request, *, seconds: float) -> RawReply:
@@ -78,15 +128,20 @@ async def exchange(http: httpx.AsyncClient, request: httpx.Request, *, seconds: 
 def _failure(where: str, err: Exception) -> EnvFailure:
     """Cause by aiohttp's class where there is one: httpx-aiohttp calls a refused and a lost connection alike a ConnectTimeout."""
     if isinstance(err, httpx.ConnectError) or isinstance(err.__cause__, aiohttp.ClientConnectorError):
-        full = getattr(err.__cause__, "errno", None) in (errno.EMFILE, errno.ENFILE)
-        hint = "allow more open files: ulimit -n 8192" if full else "is the server running, and is the address right?"
-        return EnvFailure(InfraCause.CONNECT, f"{where}: expected a server, got {_said(err)}", hint)
+        return unreachable(where, err)
     lost = isinstance(err.__cause__, aiohttp.ClientConnectionError)
     if isinstance(err, httpx.TimeoutException) and not lost:
         return EnvFailure(InfraCause.TIMEOUT, f"{where}: expected a reply, got {_said(err)}")
     if lost or isinstance(err, httpx.NetworkError | httpx.RemoteProtocolError):
         return EnvFailure(InfraCause.RESET, f"{where}: expected a whole reply, got a lost connection ({_said(err)})")
     return EnvFailure(InfraCause.PROTOCOL, f"{where}: expected HTTP, got {_said(err)}")
+
+
+def unreachable(where: str, err: Exception) -> EnvFailure:
+    """No connection could be made, TLS included."""
+    full = getattr(err.__cause__ or err, "errno", None) in (errno.EMFILE, errno.ENFILE)
+    hint = "allow more open files: ulimit -n 8192" if full else "is the server running, and is the address right?"
+    return EnvFailure(InfraCause.CONNECT, f"{where}: expected a server, got {_said(err)}", hint)
 
 
 async def _send(http: httpx.AsyncClient, request: httpx.Request, where: str) -> RawReply:
