@@ -1,0 +1,91 @@
+"""How long the quick level of the probe takes against many healthy servers in one call.
+
+    python benchmarks/probe_speed.py --servers 1 8 32 128
+
+Serves the laptop TextCraft from that many processes on loopback, probes all of them at once, and prints one row for each number of servers.
+Wall time includes the servers' work, which shares this machine's processors; CPU is the probe's own. The processes end with the table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import platform
+import sys
+import time
+from dataclasses import dataclass
+
+import httpx
+
+from agentgym_cli.env.dialect import load_dialect
+from agentgym_cli.env.launch import launch
+from agentgym_cli.env.probe import probe
+from agentgym_cli.env.wire import build_http
+
+DIALECT = "textcraft"
+WORLD, BOOK = "textcraft", ("--book", "laptop")
+START_SECONDS_EACH = 3.0
+LONGEST_SECONDS = 300.0
+"""Deadline of one probe of all servers."""
+HEADER = "| servers | wall s | CPU s of the probe | calls | calls/s | alarms |\n|---|---|---|---|---|---|"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """One probe of all servers."""
+
+    servers: int
+    wall: float
+    cpu: float
+    calls: int
+    alarms: int
+
+    def row(self) -> str:
+        """One line of the table."""
+        return f"| {self.servers} | {self.wall:.1f} | {self.cpu:.1f} | {self.calls:,} | {self.calls / self.wall:,.0f} | {self.alarms} |"
+
+
+class Counted(httpx.AsyncClient):
+    """Counts the calls that go through to a client."""
+
+    def __init__(self, inner: httpx.AsyncClient) -> None:
+        super().__init__(trust_env=False)
+        self.inner = inner
+        self.calls = 0
+
+    async def send(self, request: httpx.Request, **options: object) -> httpx.Response:  # type: ignore[override]
+        """One exchange."""
+        self.calls += 1
+        return await self.inner.send(request, **options)  # type: ignore[arg-type]
+
+
+async def measured(servers: int) -> Measured:
+    """Serve, probe once, and end the servers."""
+    dialect = load_dialect(DIALECT)
+    async with launch(WORLD, BOOK, replicas=servers, oracle=True, start_seconds=30 + START_SECONDS_EACH * servers) as urls, build_http() as inner:
+        http = Counted(inner)
+        wall, cpu = time.perf_counter(), time.process_time()
+        async with asyncio.timeout(LONGEST_SECONDS):
+            report = await probe(urls, dialect, http=http)
+        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+        await http.aclose()
+    for server in report.servers:
+        for check in server.failed:
+            sys.stderr.write(f"{server.url}: {check.name}: {check.detail}\n")
+    return Measured(servers=servers, wall=wall, cpu=cpu, calls=http.calls, alarms=sum(len(server.failed) for server in report.servers))
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--servers", type=int, nargs="+", default=[1, 8, 32, 128], help="numbers of servers")
+    options = parser.parse_args()
+    sys.stdout.write(f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}\n\n{HEADER}\n")
+    for servers in options.servers:
+        sys.stdout.write(f"{asyncio.run(measured(servers)).row()}\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
