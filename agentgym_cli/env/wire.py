@@ -36,13 +36,13 @@ class DirectClient(httpx.AsyncClient):
 
     def __init__(self, transport: httpx.AsyncBaseTransport) -> None:
         super().__init__(transport=transport, timeout=None, trust_env=False, follow_redirects=False)
-        self._direct = transport
+        self.transport = transport
         self._sockets: aiohttp.ClientSession | None = None
 
     async def send(self, request: httpx.Request, *, stream: bool = False, **options: object) -> httpx.Response:
         """One exchange; ``stream`` leaves the body to be read. No other option has an effect."""
         assert not self.is_closed, "a call after the client was closed"
-        response = await self._direct.handle_async_request(request)
+        response = await self.transport.handle_async_request(request)
         response.request = request
         if not stream:
             await response.aread()
@@ -51,11 +51,11 @@ class DirectClient(httpx.AsyncClient):
     def sockets(self) -> aiohttp.ClientSession:
         """Where WebSockets are opened: over the same connections, which end with this client. A redirect is refused here too."""
         if self._sockets is None:
-            assert isinstance(self._direct, AiohttpTransport), "a WebSocket needs a network"
-            if not isinstance(self._direct.client, aiohttp.ClientSession):
-                self._direct.client = self._direct.get_client()
+            assert isinstance(self.transport, AiohttpTransport), "a WebSocket needs a network"
+            if not isinstance(self.transport.client, aiohttp.ClientSession):
+                self.transport.client = self.transport.get_client()
             self._sockets = aiohttp.ClientSession(
-                connector=self._direct.client.connector,
+                connector=self.transport.client.connector,
                 connector_owner=False,
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=aiohttp.ClientTimeout(),
@@ -72,6 +72,12 @@ def build_http(*, transport: httpx.AsyncBaseTransport | None = None) -> httpx.As
     Connections are made inside the running loop, on first use.
     """
     return DirectClient(transport or AiohttpTransport(client=_connections, trust_env=False))
+
+
+def another_http(http: httpx.AsyncClient) -> httpx.AsyncClient:
+    """A client that shares no connection with ``http``; over a transport without connections, one over the same transport."""
+    assert isinstance(http, DirectClient), "made by build_http"
+    return build_http() if isinstance(http.transport, AiohttpTransport) else build_http(transport=http.transport)
 
 
 def _connections() -> aiohttp.ClientSession:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from agentgym_cli.env.checks import CHECKS
+from agentgym_cli.env.checks import CHECKS, Named
 from agentgym_cli.env.contract import content_digest
 from agentgym_cli.env.dialect import load_dialect
 from agentgym_cli.env.findings import spread
@@ -22,7 +22,7 @@ TASKS = [(index, content_digest(prompt(index))) for index in range(5)]
 
 @pytest.fixture(autouse=True)
 def _less_effort(monkeypatch):
-    monkeypatch.setitem(EFFORT, "quick", replace(EFFORT["quick"], rounds=1, timed_steps=5))
+    monkeypatch.setitem(EFFORT, "quick", replace(EFFORT["quick"], resets=10, timed_steps=5))
 
 
 async def probed(world: ToyWorld, **options) -> dict[str, CheckResult]:
@@ -37,7 +37,9 @@ def failures(checks: dict[str, CheckResult]) -> list[str]:
 
 async def test_a_healthy_server_passes_every_check():
     checks = await probed(ToyWorld("sticky"))
-    assert {name: check.result for name, check in checks.items()} == dict.fromkeys(checks, "pass")
+    assert {name for name, check in checks.items() if check.result != "pass"} == {"task_range", "replicas"}
+    assert checks["task_range"].detail == "how many tasks there are is not known; a recipe says it in tasks.size"
+    assert checks["replicas"].detail == "there is one server"
 
 
 async def test_no_alarm_on_a_healthy_server_over_many_runs():
@@ -62,11 +64,11 @@ async def test_the_probe_closes_every_session_it_opens():
         ("shared inventory", ["isolation"]),
         ("recycled ids", ["create"]),
         ("reward not finite", ["step"]),
-        ("reward is a boolean", ["step"]),
-        ("ghost", ["unknown_session", "close"]),
+        ("reward is a boolean", ["types"]),
+        ("ghost", ["unknown_session", "double_close", "use_after_close"]),
         ("crash on unknown", ["error_style", "double_close"]),
         ("crash on close", ["double_close"]),
-        ("close does nothing", ["close"]),
+        ("close does nothing", ["use_after_close"]),
         ("oracle does not solve", ["oracle"]),
         ("invalid action not named", ["step"]),
         ("stale observation", ["observe"]),
@@ -137,7 +139,7 @@ async def test_a_check_that_fails_itself_is_a_failure_with_a_traceback_in_the_lo
     async def broken(bench):
         raise ZeroDivisionError("oh")
 
-    monkeypatch.setitem(CHECKS, "latency", (broken, ("step",)))
+    monkeypatch.setitem(CHECKS, "latency", Named(broken, ("types",)))
     checks = await probed(ToyWorld())
     assert (checks["latency"].result, checks["latency"].detail) == ("fail", "the check itself failed: ZeroDivisionError: 'oh'")
     assert "ZeroDivisionError" in caplog.text
@@ -148,7 +150,7 @@ async def test_latency_is_told_in_milliseconds():
 
 
 async def test_the_full_level_reads_every_pinned_task(monkeypatch):
-    monkeypatch.setitem(EFFORT, "full", replace(EFFORT["full"], rounds=1, timed_steps=1))
+    monkeypatch.setitem(EFFORT, "full", replace(EFFORT["full"], resets=10, timed_steps=1))
     tasks = [(index, content_digest(prompt(index))) for index in range(40)]
     details = []
     for level in ("quick", "full"):
