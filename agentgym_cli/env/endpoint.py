@@ -51,7 +51,8 @@ def base_url(text: str) -> str:
     except httpx.InvalidURL:
         valid = False
     if not valid:
-        raise RecipeError(f"environment URL: expected http://HOST:PORT, without credentials or query, got {shortened(text)}")
+        hint = "name a server of WebSockets by http:// or https:// too" if text.startswith(("ws://", "wss://")) else None
+        raise RecipeError(f"environment URL: expected http://HOST:PORT, without credentials or query, got {shortened(text)}", hint)
     return text.rstrip("/")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import reprlib
 from dataclasses import dataclass
 from typing import Literal, NoReturn
 
@@ -14,6 +15,9 @@ SessionId = int | str
 
 _LONGEST_ID = 200
 _MOST_ACTIONS = 10_000
+_BRIEF = reprlib.Repr()
+"""What stands in a long document, of which no text may hide the others."""
+_BRIEF.maxstring, _BRIEF.maxdict = 60, 20
 
 
 class WrongForm(EnvFailure):
@@ -21,8 +25,10 @@ class WrongForm(EnvFailure):
 
 
 def shortened(value: object) -> str:
-    """``value`` for a message: its repr, without control characters, at most 200 characters."""
+    """``value`` for a message: its repr, without control characters, at most 200 characters; a longer document has its keys sorted, its texts cut."""
     text = repr(value)
+    if len(text) > 200 and isinstance(value, dict):
+        text = _BRIEF.repr(value)
     return text if len(text) <= 200 else f"{text[:197]}..."
 
 
