@@ -129,7 +129,7 @@ class OpenEnvWorld:
         elif self.fault == "binary":
             await socket.send_bytes(b"{}")
         elif self.fault == "100 MB":
-            await socket.send_str(" " * 100 * MEBIBYTE)
+            request.transport.write(bytes([129, 127]) + (100 * MEBIBYTE).to_bytes(8, "big") + b" " * 16 * MEBIBYTE)
         elif self.fault == "pieces":
             for number in range(9):
                 request.transport.write(bytes([1 if number == 0 else 0, 127]) + MEBIBYTE.to_bytes(8, "big") + b" " * MEBIBYTE)
