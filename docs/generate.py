@@ -68,10 +68,10 @@ def exit_codes() -> str:
 
 
 def checks() -> str:
-    """A table of the probe's checks in their order: name, what it finds out, the check it needs."""
-    lines = ["| check | what must hold | after |", "|---|---|---|"]
-    for name, (check, needs) in CHECKS.items():
-        lines.append(f"| {name} | {' '.join((check.__doc__ or '').split())} | {', '.join(needs)} |")
+    """A table of the probe's checks in their order: name, level, what it finds out, the checks it needs."""
+    lines = ["| check | level | what must hold | after |", "|---|---|---|---|"]
+    for name, named in CHECKS.items():
+        lines.append(f"| {name} | {named.level} | {' '.join((named.check.__doc__ or '').split())} | {', '.join(named.after)} |")
     return "\n".join(lines) + "\n"
 
 

@@ -12,6 +12,9 @@ from agentgym_cli.env.wire import build_http
 
 RECORD = json.loads((Path(__file__).parent / "data" / "textcraft_upstream.json").read_text())
 
+TYPES = {"id": int, "data_idx": int, "action": str}
+"""Of request fields: the server answers HTTP 422 to any other."""
+
 
 def parsed(text: str) -> object:
     """A recorded body as JSON, or as the text it is."""
@@ -33,6 +36,8 @@ class Replay:
 
     def answer(self, request: httpx.Request) -> httpx.Response:
         body = json.loads(request.content) if request.content else {key: int(value) for key, value in request.url.params.items()}
+        if any(not isinstance(value, TYPES.get(name, object)) for name, value in body.items()):
+            return httpx.Response(422, json={"detail": []})
         path, session = request.url.path, body.pop("id", None)
         if path == "/":
             return said(recorded("/", {}))

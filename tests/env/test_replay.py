@@ -93,7 +93,7 @@ async def test_promise_09_the_probe_is_content_with_the_recorded_server():
         report = await probe([URL], UPSTREAM, tasks=[(0, ""), (2, ""), (100000, ""), (-1, "")], http=http)
     results = {check.name: (check.result, check.detail) for check in report.servers[0].checks}
     not_applicable = {name for name, (result, _) in results.items() if result == "n/a"}
-    assert not_applicable == {"oracle", "done_latching", "content"}
+    assert not_applicable == {"oracle", "done_latching", "content", "task_range", "replicas"}
     assert {result for name, (result, _) in results.items() if name not in not_applicable} == {"pass"}
     assert results["unknown_session"][1] == "refused: reported_error"
     assert results["double_close"][1] == "refused: reported_error"
