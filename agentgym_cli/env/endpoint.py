@@ -190,7 +190,7 @@ class Endpoint:
 def _accepted(raw: RawReply, where: str, *, errors: tuple[Match, ...], not_errors: tuple[Match, ...], full: Match | None) -> Reply:
     body, broken = _json_or_text(raw)
     if full is not None and full.holds(raw.status, body):
-        raise EnvFailure(InfraCause.REPORTED_ERROR, f"{where}: expected room for a session, got the error {shortened(body)}", _FULL)
+        raise EnvFailure(InfraCause.REPORTED_ERROR, f"{where}: expected room for a session, got none: {_FULL}. It said {shortened(body)}")
     if any(error.holds(raw.status, body) for error in errors) and not any(answer.holds(raw.status, body) for answer in not_errors):
         raise EnvFailure(InfraCause.REPORTED_ERROR, f"{where}: expected an answer, got the error {shortened(body)} (HTTP {raw.status})")
     if not 200 <= raw.status < 300:
