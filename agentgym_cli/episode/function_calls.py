@@ -14,7 +14,7 @@ from agentgym_cli.env.dialect_schema import placeholders
 
 MAX_CALL_CHARS = 8_192
 """A longer text is no call: a parser never runs on unbounded foreign text."""
-_CALL = re.compile(r"(?:\s*#[^\n]*\n)*\s*[A-Za-z_]\w*\s*\(")
+_CALL = re.compile(r"(?:\s*#[^\n]*\n)*\s*[A-Za-z_][\w.]*\s*\(")
 """How a Python call begins, comments before it aside."""
 _PLACE = re.compile(r"\{(\w+)\}")
 

@@ -9,10 +9,11 @@ from dataclasses import replace
 import httpx
 import pytest
 
-from agentgym_cli.env.client import HttpEnvClient, build_http
+from agentgym_cli.env.client import HttpEnvClient, HttpEnvSession, build_http
 from agentgym_cli.env.contract import EnvFailure, InfraCause
 from agentgym_cli.env.dialect import load_dialect
 from tests.env.toy_world import URL, ToyWorld, prompt
+from tests.env.upstream_worlds import Upstream
 
 TEXTCRAFT = load_dialect("textcraft")
 
@@ -139,7 +140,7 @@ async def test_a_hanging_step_is_a_timeout_and_the_session_can_still_be_closed()
 async def test_a_session_whose_creation_is_cancelled_is_closed_all_the_same():
     world = ToyWorld()
     asked, answer = asyncio.Event(), asyncio.Event()
-    app = world.http()._direct
+    app = world.http().transport
 
     async def slow_create(request: httpx.Request) -> httpx.Response:
         if request.url.path == "/create":
@@ -191,3 +192,66 @@ async def test_many_episodes_at_once_each_see_their_own_world():
 
     assert await asyncio.gather(*map(episode, range(64))) == [(prompt(index), True) for index in range(64)]
     assert world.sessions == {}
+
+
+async def open_nine(world: Upstream) -> tuple[HttpEnvClient, list[HttpEnvSession]]:
+    """A client of a server that knows eight sessions, all of them open."""
+    client = HttpEnvClient(world.http(), load_dialect(world.family), [URL])
+    return client, [await client.open() for _ in range(8)]
+
+
+@pytest.mark.parametrize("family", ["sqlgym", "webshop"])
+async def test_promise_02_a_session_that_is_held_is_not_shared_and_stays_as_it_was(family):
+    world = Upstream(family, ids=8)
+    client, sessions = await open_nine(world)
+    observations = [await session.reset(number) for number, session in enumerate(sessions)]
+    with pytest.raises(EnvFailure) as caught:
+        await client.open()
+    assert caught.value.cause is InfraCause.PROTOCOL
+    assert "expected a session of its own, got 0, which is still in use here" in str(caught.value)
+    assert caught.value.hint == "run fewer episodes at once, or serve more replicas (env.urls)"
+    assert len(set(observations)) == 8
+    assert world.sessions[0].task == 0
+    assert (await sessions[0].step("select 2")).observation == {"sqlgym": "[(2,)]"}.get(family, f"{observations[0]} [SEP] 1")
+
+
+async def test_the_id_of_a_session_that_was_closed_may_come_again():
+    client, sessions = await open_nine(Upstream("sqlgym", ids=8))
+    await sessions[0].close()
+    again = await client.open()
+    assert await again.reset(5) == "shop contains tables such as item.\n\nWhat is item 5?"
+
+
+async def test_the_same_id_on_another_replica_is_another_session():
+    worlds = {"one": Upstream("sqlgym", ids=8), "two": Upstream("sqlgym", ids=8)}
+    http = build_http(transport=httpx.MockTransport(lambda request: worlds[request.url.host].answer(request)))
+    client = HttpEnvClient(http, load_dialect("sqlgym"), ["http://one", "http://two"])
+    sessions = [await client.open() for _ in range(16)]
+    assert len({id(session) for session in sessions}) == 16
+    with pytest.raises(EnvFailure, match="still in use"):
+        await client.open()
+
+
+async def test_a_held_session_survives_when_an_open_that_got_its_id_is_cancelled():
+    closes: list[str] = []
+    gate = asyncio.Event()
+
+    async def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/create":
+            await gate.wait()
+            return httpx.Response(200, json={"id": 7})
+        closes.append(request.url.path)
+        return httpx.Response(200, json=True)
+
+    client = HttpEnvClient(build_http(transport=httpx.MockTransport(answer)), TEXTCRAFT, [URL])
+    gate.set()
+    await client.open()
+    gate.clear()
+    late = asyncio.ensure_future(client.open())
+    await asyncio.sleep(0)
+    late.cancel()
+    gate.set()
+    with pytest.raises(asyncio.CancelledError):
+        await late
+    await client.aclose()
+    assert closes == []
