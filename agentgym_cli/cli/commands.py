@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -49,15 +49,26 @@ def probe(
     recipe: Annotated[str | None, typer.Argument(help="Recipe whose servers are probed.", show_default=False)] = None,
     overrides: Overrides = None,
     url: Annotated[list[str] | None, typer.Option("--url", help="Probe this running server instead; may be repeated.", show_default=False)] = None,
-    dialect: Annotated[str | None, typer.Option("--dialect", help="Dialect the server at --url should speak.", show_default=False)] = None,
+    dialect: Annotated[str | None, typer.Option("--dialect", help="Dialect the servers at --url should speak.", show_default=False)] = None,
+    level: Annotated[Literal["quick", "full", "soak"], typer.Option("--level", help="How much is checked.")] = "quick",
+    idle_seconds: Annotated[float, typer.Option("--idle-seconds", help="How long level soak leaves a session alone.")] = 60.0,
+    token_variable: Annotated[
+        str | None, typer.Option("--token-variable", help="Environment variable with the bearer token for --url.", show_default=False)
+    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write the result to this file, as JSON.", show_default=False)] = None,
+    junit: Annotated[Path | None, typer.Option("--junit", help="Also write the result to this file, as JUnit XML.", show_default=False)] = None,
     as_json: AsJson = False,
 ) -> None:
     """Check environment servers against their contract, before a GPU is paid for."""
-    from agentgym_cli.cli.live import stderr_progress
-    from agentgym_cli.cli.show import show_probe
-    from agentgym_cli.verbs.probe import probe_servers
+    from dataclasses import replace
 
-    show_probe(probe_servers(recipe, overrides or [], url or [], dialect, progress=stderr_progress()), as_json=as_json)
+    from agentgym_cli.cli.live import stderr_progress
+    from agentgym_cli.cli.show_probe import show_probe
+    from agentgym_cli.verbs.probe import ProbeRequest, probe_servers
+
+    where = ProbeRequest(recipe=recipe, overrides=overrides or [], urls=url or [], dialect=dialect, token_variable=token_variable)
+    request = replace(where, level=level, idle_seconds=idle_seconds, files=[output, junit])
+    show_probe(probe_servers(request, progress=stderr_progress()), as_json=as_json, output=output, junit=junit)
 
 
 @app.command(short_help="Train a policy and report on it.")

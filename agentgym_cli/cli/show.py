@@ -15,15 +15,12 @@ from agentgym_cli.cli.live import StderrProgress, stderr_progress
 from agentgym_cli.errors import Degraded, RecipeError
 
 if TYPE_CHECKING:
-    from agentgym_cli.env.probe import ProbeReport
     from agentgym_cli.report.model import Report
     from agentgym_cli.store.digest import ResultsDigest
     from agentgym_cli.store.loader import LoadReport
     from agentgym_cli.verbs.capacity import CapacityAnswer
     from agentgym_cli.verbs.request import Request
     from agentgym_cli.verbs.segment import Finished
-
-_COLOURS = {"pass": "green", "fail": "red", "known deviation": "yellow", "n/a": "dim"}
 
 
 def stdout_console() -> Console:
@@ -69,37 +66,6 @@ def show_report(report: Report, *, form: str) -> None:
         sys.stdout.write(to_json(report) + "\n")
     else:
         raise RecipeError(f"--format: expected terminal, md or json, got {form!r}")
-
-
-def show_probe(report: ProbeReport, *, as_json: bool) -> None:
-    """Print every check of every server; raises EnvError (exit 4) when one failed."""
-    from agentgym_cli.report.text import for_terminal
-    from agentgym_cli.verbs.world import probe_failure
-
-    if as_json:
-        print_json(_probe_values(report))
-    else:
-        console = stdout_console()
-        for server in report.servers:
-            table = Table(
-                title=f"{escape(for_terminal(server.url))} ({report.dialect}, {report.level})", title_justify="left", box=None, padding=(0, 1)
-            )
-            for name, least in (("check", 16), ("result", 15), ("detail", 30)):
-                table.add_column(name, min_width=least, overflow="fold")
-            for check in server.checks:
-                colour = _COLOURS[check.result]
-                table.add_row(check.name, f"[{colour}]{check.result}[/{colour}]", escape(for_terminal(check.detail)))
-            console.print(table)
-    if not report.ok:
-        raise probe_failure(report)
-
-
-def _probe_values(report: ProbeReport) -> dict[str, object]:
-    servers = [
-        {"url": s.url, "checks": [{"name": c.name, "result": c.result, "detail": c.detail, "seconds": c.seconds} for c in s.checks]}
-        for s in report.servers
-    ]
-    return {"dialect": report.dialect, "level": report.level, "ok": report.ok, "servers": servers}
 
 
 def show_rebuilt(reports: Sequence[LoadReport], *, as_json: bool) -> None:

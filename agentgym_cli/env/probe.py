@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Literal
@@ -92,6 +92,7 @@ async def probe(
     call_seconds: float = 10.0,
     idle_seconds: float = 60.0,
     token: str | None = None,
+    told: Callable[[str, str], None] | None = None,
     http: httpx.AsyncClient | None = None,
 ) -> ProbeReport:
     """Check every server against a dialect.
@@ -102,6 +103,7 @@ async def probe(
         concurrency: sessions that the run will have at work at once, for all servers together; None takes what the dialect lets a probe hold.
         call_seconds: deadline of each call.
         idle_seconds: how long level soak leaves a session alone.
+        told: gets URL and name of each check that is over.
         http: used and left open; None makes one for the time of the probe.
 
     Raises:
@@ -114,6 +116,7 @@ async def probe(
         visits = [
             _Visit(
                 level=level,
+                told=told or _told_nobody,
                 bench=Bench(
                     endpoint=Endpoint(client, dialect, url, call_seconds=call_seconds, token=token),
                     twin=Endpoint(second, dialect, url, call_seconds=call_seconds, token=token),
@@ -135,12 +138,17 @@ async def probe(
     return ProbeReport(dialect=dialect.name, level=level, servers=tuple(visit.report() for visit in visits))
 
 
+def _told_nobody(url: str, name: str) -> None:
+    """Nobody asked."""
+
+
 @dataclass(slots=True, kw_only=True)
 class _Visit:
     """The checks of one server, in order."""
 
     level: Level
     bench: Bench
+    told: Callable[[str, str], None]
     results: dict[CheckName, CheckResult] = field(default_factory=dict)
     blocked: dict[CheckName, CheckName] = field(default_factory=dict)
     """By check that failed or could not be made, the one that is to blame."""
@@ -171,10 +179,12 @@ class _Visit:
         if cause is not None or self.lost is not None:
             why = f"not run, since {cause} failed" if cause is not None else f"not run, since {self.lost}"
             self.results[name] = CheckResult(name=name, result="n/a", detail=why, seconds=0.0)
+            self.told(self.bench.endpoint.url, name)
             return
         began = time.monotonic()
         result, detail, rungs, infra = await self._judged(name, check)
         self.results[name] = CheckResult(name=name, result=result, detail=detail, seconds=time.monotonic() - began, rungs=rungs)
+        self.told(self.bench.endpoint.url, name)
         if result == "fail":
             self.blocked[name] = name
             await self._look_after(name, infra)

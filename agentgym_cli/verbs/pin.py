@@ -66,7 +66,7 @@ async def _ask(run: Run, dialect: Dialect, lists: TaskLists, progress: Progress)
     token = service_token(run.env)
     async with AsyncExitStack() as stack:
         urls = await stack.enter_async_context(serving(run.env, oracle=False, progress=progress))
-        report = await probe(urls, dialect, tasks=[(task, "") for task in tasks], token=token)
+        report = await probe(urls, dialect, tasks=[(task, "") for task in tasks], call_seconds=run.budgets.env_call_seconds, token=token)
         if not report.ok:
             raise probe_failure(report)
         client = HttpEnvClient(build_http(), dialect, urls, call_seconds=run.budgets.env_call_seconds, token=token)

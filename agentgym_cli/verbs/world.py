@@ -50,7 +50,7 @@ async def open_world(
     token = service_token(env)
     async with AsyncExitStack() as stack:
         urls = await stack.enter_async_context(serving(env, oracle=oracle, progress=progress))
-        report = await probe(urls, dialect, tasks=pinned(tasks), token=token)
+        report = await probe(urls, dialect, tasks=pinned(tasks), call_seconds=budgets.env_call_seconds, token=token)
         record_probe(report, recorder, progress)
         observed = await observe(env, urls, dialect, token=token)
         client = HttpEnvClient(build_http(), dialect, urls, call_seconds=budgets.env_call_seconds, token=token)

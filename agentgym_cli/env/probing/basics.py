@@ -31,7 +31,7 @@ async def identity(bench: Bench) -> str:
 
 async def create(bench: Bench) -> str:
     """Sessions can be made at the same time, and each has an id of its own."""
-    count = bench.spec.probe_sessions
+    count = bench.room
     async with bench.sessions(count) as sessions:
         twice = [session for session in dict.fromkeys(sessions) if sessions.count(session) > 1]
         if twice:

@@ -34,7 +34,7 @@ async def id_recycling(bench: Bench) -> str:
 async def _made_beside(bench: Bench, held: SessionId) -> int:
     """How many sessions were made, a few at a time, while one is held. Raises NotMet when an id comes again."""
     used, made, began = {held}, 0, time.monotonic()
-    batch = max(1, min(_BATCH, bench.effort.creates // 2, bench.spec.probe_sessions - 1))
+    batch = max(1, min(_BATCH, bench.effort.creates // 2, bench.room - 1))
     releasable = bench.spec.routes.close is not None
     while made == 0 or (releasable and made < bench.effort.creates and time.monotonic() - began < bench.effort.seconds):
         async with bench.sessions(batch) as sessions:

@@ -29,7 +29,7 @@ async def reset_determinism_concurrent(bench: Bench) -> str:
     """A task is the same when many sessions start one at once."""
     indices = bench.indices(bench.effort.tasks)
     expected = {index: await bench.first_observation(index) for index in indices}
-    count, began, resets = bench.spec.probe_sessions, time.monotonic(), 0
+    count, began, resets = bench.room, time.monotonic(), 0
     async with bench.sessions(count) as sessions:
         while resets == 0 or (
             resets < bench.effort.resets and (resets < bench.effort.least_resets or time.monotonic() - began < bench.effort.seconds)
@@ -75,7 +75,7 @@ async def two_clients(bench: Bench) -> str:
     if bench.twin is None:
         raise NotApplicable("there are no connections of its own for a second client")
     clients = bench.endpoint, bench.twin
-    count, pair = min(_CONNECTIONS, bench.spec.probe_sessions), bench.indices(2)
+    count, pair = min(_CONNECTIONS, bench.room), bench.indices(2)
     indices = [pair[place % len(pair)] for place in range(count)]
     expected = [await alone(bench, index, bench.spec.probe_actions) for index in indices]
     when = "from a second client"
