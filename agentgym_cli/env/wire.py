@@ -75,9 +75,10 @@ def build_http(*, transport: httpx.AsyncBaseTransport | None = None) -> httpx.As
 
 
 def another_http(http: httpx.AsyncClient) -> httpx.AsyncClient:
-    """A client that shares no connection with ``http``; over a transport without connections, one over the same transport."""
-    assert isinstance(http, DirectClient), "made by build_http"
-    return build_http() if isinstance(http.transport, AiohttpTransport) else build_http(transport=http.transport)
+    """A client that shares no connection with ``http``; beside one over a transport without connections, one over the same transport."""
+    if isinstance(http, DirectClient) and not isinstance(http.transport, AiohttpTransport):
+        return build_http(transport=http.transport)
+    return build_http()
 
 
 def _connections() -> aiohttp.ClientSession:
