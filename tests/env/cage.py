@@ -1,4 +1,4 @@
-"""Where faulty servers of the zoo live: a call on its way to the healthy TextCraft, as an ASGI app in this process or as a server of its own."""
+"""Where servers of the zoo live: what they are asked and answer, the healthy TextCraft, in this process or as processes of their own."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import socket
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import httpx
 import orjson
 import uvicorn
 from starlette.types import Receive, Scope, Send
@@ -21,6 +22,7 @@ from agentgym_envs.textcraft.book import shipped_book
 from agentgym_envs.textcraft.world import TextCraft
 
 JSON = b"application/json"
+WORLD = TextCraft(book=shipped_book("laptop"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +43,20 @@ class Asked:
             return {}
         return document if isinstance(document, dict) else {}
 
+    @property
+    def session(self) -> int:
+        """The session that the body names; -1 where it is none."""
+        return self._number("id")
+
+    @property
+    def task(self) -> int:
+        """The task that the body names; -1 where it is none."""
+        return self._number("data_idx")
+
+    def _number(self, name: str) -> int:
+        value = self.fields.get(name)
+        return value if isinstance(value, int) else -1
+
     def saying(self, **fields: object) -> Asked:
         """The same request with some fields of its body set."""
         return Asked(method=self.method, path=self.path, query=self.query, body=orjson.dumps({**self.fields, **fields}))
@@ -60,12 +76,15 @@ class Answer:
         """The body's document."""
         return orjson.loads(self.body)
 
-    def saying(self, **fields: object) -> Answer:
-        """The same reply with some fields of its body set; one that reports an error stays as it is."""
+    @property
+    def observation(self) -> str | None:
+        """What a reply to a reset or a step shows; None where it refuses."""
         document = self.document
-        if not isinstance(document, dict) or "error" in document or self.status != 200:
-            return self
-        return Answer(orjson.dumps({**document, **fields}))
+        return document.get("observation") if isinstance(document, dict) else None
+
+    def saying(self, **fields: object) -> Answer:
+        """The same reply with some fields of its body set; one that refuses stays as it is."""
+        return self if self.observation is None else Answer(orjson.dumps({**self.document, **fields}))
 
 
 Server = Callable[[Asked], Awaitable[Answer]]
@@ -73,7 +92,7 @@ Server = Callable[[Asked], Awaitable[Answer]]
 
 @dataclass(slots=True)
 class Healthy:
-    """The shipped world with the laptop book and an oracle; sessions that it holds can be counted."""
+    """The shipped world with the laptop book and an oracle."""
 
     app: Any = field(default_factory=lambda: textcraft())
 
@@ -95,7 +114,7 @@ class Healthy:
 
 def textcraft(*, wrap: bool = False, **options: Any) -> Any:
     """The healthy app; ``wrap`` takes task numbers modulo their count, further options are the shell's."""
-    return build_app(TextCraft(book=shipped_book("laptop"), wrap=wrap), oracle=True, **options)
+    return build_app(replace(WORLD, wrap=wrap), oracle=True, **options)
 
 
 @dataclass(slots=True)
@@ -103,8 +122,6 @@ class Cage:
     """A server as an ASGI app."""
 
     server: Server
-    asked: list[Asked] = field(default_factory=list)
-    """Every request so far."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One exchange; nothing is done at the start and the end of the server."""
@@ -115,11 +132,23 @@ class Cage:
             message = await receive()
             body, more = body + message.get("body", b""), message.get("more_body", False)
         asked = Asked(method=scope["method"], path=scope["path"], query=scope["query_string"], body=body)
-        self.asked.append(asked)
         answer = await self.server(asked)
         headers = [(b"content-type", answer.kind), (b"content-length", str(len(answer.body)).encode()), *answer.headers]
         await send({"type": "http.response.start", "status": answer.status, "headers": headers})
         await send({"type": "http.response.body", "body": answer.body})
+
+
+class Den(httpx.AsyncBaseTransport):
+    """Servers in this process, by host; no network and no ASGI in between."""
+
+    def __init__(self, **servers: Server) -> None:
+        self._servers = servers
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """One exchange. A body that breaks off is not for servers without a network: they never see the request."""
+        url, body = request.url, await request.aread()
+        answer = await self._servers[url.host](Asked(method=request.method, path=url.path, query=url.query, body=body))
+        return httpx.Response(answer.status, headers=[(b"content-type", answer.kind), *answer.headers], content=answer.body)
 
 
 def keep(server: Server) -> None:

@@ -7,15 +7,16 @@ from dataclasses import dataclass, replace
 import httpx
 import pytest
 
+from agentgym_cli.env.checks import Level
 from agentgym_cli.env.client import HttpEnvClient
 from agentgym_cli.env.contract import EnvClient
-from agentgym_cli.env.dialect import Dialect, load_dialect
+from agentgym_cli.env.dialect import load_dialect
 from agentgym_cli.env.dialect_schema import CheckName
-from agentgym_cli.env.probe import CheckResult, Level, probe
+from agentgym_cli.env.probe import EFFORT, CheckResult, probe
 from agentgym_cli.env.survey import survey
 from agentgym_cli.env.wire import build_http
 from tests.env import zoo
-from tests.env.cage import Cage, Healthy, Server
+from tests.env.cage import WORLD, Den, Healthy, Server
 from tests.episode.virtual_time import run_virtual
 
 URL = "http://zoo"
@@ -40,23 +41,37 @@ class Animal:
 ZOO = [
     Animal(fault=zoo.wrong_environment, named="identity"),
     Animal(fault=zoo.shares_ids, named="create"),
-    Animal(fault=zoo.leaks_on_close, named="use_after_close"),
-    Animal(fault=zoo.not_finite, named="step"),
-    Animal(fault=zoo.reward_string, named="types"),
-    Animal(fault=zoo.done_number, named="types"),
+    Animal(fault=zoo.two_workers, named="create"),
     Animal(fault=zoo.error_body, named="step"),
     Animal(fault=zoo.html_page, named="step", also=frozenset({"error_style"})),
     Animal(fault=zoo.redirects, named="step", also=frozenset({"error_style"})),
+    Animal(fault=zoo.not_finite, named="step"),
+    Animal(fault=zoo.reward_string, named="types"),
+    Animal(fault=zoo.done_number, named="types"),
+    Animal(fault=zoo.crashes_on_unknown, named="error_style"),
+    Animal(fault=zoo.reads_any_session, named="wrong_types"),
+    Animal(fault=zoo.leaks_on_close, named="use_after_close"),
+    Animal(fault=zoo.answers_after_close, named="use_after_close"),
+    Animal(fault=zoo.drifts, named="reset_determinism", also=frozenset({"observe", "content"})),
     Animal(fault=zoo.global_random_state, named="reset_determinism_concurrent"),
     Animal(fault=zoo.two_faced, named="reset_determinism_concurrent"),
-    Animal(fault=zoo.drifts, named="reset_determinism", also=frozenset({"observe", "content"})),
-    Animal(fault=zoo.done_comes_off, named="done_latching"),
     Animal(fault=zoo.looks_elsewhere, named="isolation"),
     Animal(fault=zoo.plays_elsewhere, named="isolation"),
-    Animal(fault=zoo.other_order, named="content"),
-    Animal(fault=zoo.crashes_on_unknown, named="error_style"),
     Animal(fault=zoo.wrong_oracle, named="oracle"),
+    Animal(fault=zoo.generous, named="noop_floor"),
+    Animal(fault=zoo.done_comes_off, named="done_latching"),
+    Animal(fault=zoo.recycles_ids, named="id_recycling"),
+    Animal(fault=zoo.wraps_tasks, named="task_range"),
+    Animal(fault=zoo.other_order, named="content"),
+    Animal(fault=zoo.rewords, named="content"),
+    Animal(fault=zoo.refuses_a_crowd, named="capacity", level="full"),
+    Animal(fault=zoo.never_recovers, named="recovery", also=frozenset({"oversized", "hostile_text", "leak"}), level="full"),
+    Animal(fault=zoo.chokes_on_long, named="oversized", level="full"),
+    Animal(fault=zoo.leaks_slots, named="leak", level="full"),
+    Animal(fault=zoo.forgets_when_idle, named="idle_expiry", level="soak"),
 ]
+LESS = {"resets": 96, "least_resets": 0, "seconds": 5.0, "tasks": 4, "timed_steps": 3, "nonsense": 3, "creates": 16, "cycles": 150}
+"""What the levels above quick do less of here, so that they take less than a second."""
 
 
 def tasks() -> list[tuple[int, str]]:
@@ -71,18 +86,18 @@ def tasks() -> list[tuple[int, str]]:
 
 def caged(server: Server) -> httpx.AsyncClient:
     """A client of a server in this process."""
-    return build_http(transport=httpx.ASGITransport(Cage(server), raise_app_exceptions=False))
+    return build_http(transport=Den(zoo=server))
 
 
 TASKS = tasks()
 
 
-def probed(fault: zoo.Fault, *, level: Level = "quick", dialect: Dialect = STRICT) -> dict[str, CheckResult]:
+def probed(fault: zoo.Fault, *, level: Level = "quick", concurrency: int = 2) -> dict[str, CheckResult]:
     """What the probe says, by check; seconds pass as soon as nobody works."""
 
     async def asked() -> dict[str, CheckResult]:
         async with caged(fault()) as http:
-            report = await probe([URL], dialect, tasks=TASKS, level=level, http=http)
+            report = await probe([URL], STRICT, tasks=TASKS, size=WORLD.task_count, concurrency=concurrency, level=level, http=http)
         return {check.name: check for check in report.servers[0].checks}
 
     return run_virtual(asked())
@@ -92,17 +107,21 @@ def failures(checks: dict[str, CheckResult]) -> dict[str, str]:
     return {name: check.detail for name, check in checks.items() if check.result == "fail"}
 
 
+@pytest.fixture(autouse=True)
+def _less_effort(monkeypatch):
+    for level in ("full", "soak"):
+        monkeypatch.setitem(EFFORT, level, replace(EFFORT[level], **LESS))
+
+
 @pytest.mark.parametrize("animal", ZOO, ids=lambda animal: animal.fault.__name__)
 def test_the_probe_names_each_animal_of_the_zoo(animal):
-    found = failures(probed(animal.fault, level=animal.level))
+    found = failures(probed(animal.fault, level=animal.level, concurrency=32 if animal.named == "capacity" else 2))
     assert set(found) == {animal.named, *animal.also}, found
 
 
-def test_a_healthy_server_passes_every_check():
-    checks = probed(Healthy)
-    assert {name for name, check in checks.items() if check.result != "pass"} == {"task_range", "replicas"}
-
-
-def test_a_slow_server_is_not_called_faulty():
-    checks = probed(zoo.slow)
-    assert failures(checks) == {}
+@pytest.mark.parametrize(
+    ("server", "level"), [(Healthy, "quick"), (Healthy, "full"), (Healthy, "soak"), (zoo.slow, "quick"), (zoo.terminal_escapes, "full")]
+)
+def test_a_healthy_a_slow_and_a_colourful_server_pass_every_check(server, level):
+    checks = probed(server, level=level)
+    assert {name: check.detail for name, check in checks.items() if check.result != "pass"} == {"replicas": "there is one server"}

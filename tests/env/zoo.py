@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import random
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.env.cage import Answer, Asked, Healthy, Server, textcraft
+from tests.env.cage import WORLD, Answer, Asked, Healthy, Server, textcraft
 
 Fault = Callable[[], Server]
 """Makes a server with the fault, and with sessions of its own."""
@@ -37,16 +38,25 @@ def recycles_ids() -> Server:
     healthy, free, alias = Healthy(), list[int](), dict[int, int]()
 
     async def answer(asked: Asked) -> Answer:
-        known = asked.fields.get("id")
         said = await healthy(_renamed(asked, alias))
         if asked.path == "/create":
             real = said.document["id"]
             shown = free.pop() if free else real
             alias[shown] = real
             return said.saying(id=shown)
-        if asked.path == "/close" and isinstance(known, int) and said.body == b"true":
-            free.append(known)
-        return said.saying(id=known) if asked.path == "/reset" else said
+        if asked.path == "/close" and said.body == b"true":
+            free.append(asked.session)
+        return said.saying(id=asked.session) if asked.path == "/reset" else said
+
+    return answer
+
+
+def two_workers() -> Server:
+    """Is two processes with sessions of their own behind one address, which take requests in turn."""
+    workers = itertools.cycle([Healthy(), Healthy()])
+
+    async def answer(asked: Asked) -> Answer:
+        return await next(workers)(asked)
 
     return answer
 
@@ -62,14 +72,14 @@ def leaks_on_close() -> Server:
 
 
 def leaks_slots() -> Server:
-    """Refuses the id of a closed session, and never frees its place: after a hundred sessions none can be made."""
+    """Refuses the id of a closed session, and never frees its place: after 200 sessions none can be made."""
     healthy, made = Healthy(), 0
 
     async def answer(asked: Asked) -> Answer:
         nonlocal made
         made += asked.path == "/create"
-        full = asked.path == "/create" and made > 100
-        return _error("The server is full: 100 sessions are open.") if full else await healthy(asked)
+        full = asked.path == "/create" and made > 200
+        return _error("The server is full: 200 sessions are open.") if full else await healthy(asked)
 
     return answer
 
@@ -94,11 +104,11 @@ def answers_after_close() -> Server:
         nonlocal last
         said = await healthy(asked)
         if asked.path == "/close" and said.body == b"true":
-            closed.add(asked.fields["id"])
-        if asked.path != "/step" or asked.fields.get("id") in closed:
-            return last if asked.path == "/step" else said
-        last = said
-        return said
+            closed.add(asked.session)
+        if asked.path != "/step":
+            return said
+        last = said if said.observation is not None else last
+        return last if asked.session in closed else said
 
     return answer
 
@@ -154,13 +164,12 @@ def global_random_state() -> Server:
 
     async def answer(asked: Asked) -> Answer:
         said = await healthy(asked)
-        if asked.path != "/reset" or "error" in said.document:
+        if asked.path != "/reset" or said.observation is None:
             return said
-        index = asked.fields["data_idx"]
-        shared.seed(index)
+        shared.seed(asked.task)
         await asyncio.sleep(0)
-        undisturbed = shared.random() == random.Random(index).random()
-        return said if undisturbed else said.saying(observation=_other_order(said.document["observation"]))
+        undisturbed = shared.random() == random.Random(asked.task).random()
+        return said if undisturbed else said.saying(observation=_other_order(said.observation))
 
     return answer
 
@@ -175,7 +184,7 @@ def drifts() -> Server:
         if asked.path != "/reset":
             return said
         resets += 1
-        return said.saying(observation=f"{said.document['observation']}{' ' * resets}")
+        return said.saying(observation=f"{said.observation}{' ' * resets}")
 
     return answer
 
@@ -185,14 +194,13 @@ def done_comes_off() -> Server:
     healthy, over = Healthy(), set[int]()
 
     async def answer(asked: Asked) -> Answer:
-        session = asked.fields.get("id", -1)
-        if asked.path == "/step" and session in over:
+        if asked.path == "/step" and asked.session in over:
             return Answer(b'{"observation":"Inventory: You are not carrying anything.","reward":0,"done":false}')
         said = await healthy(asked)
-        if asked.path == "/step" and said.document.get("done"):
-            over.add(session)
+        if asked.path == "/step" and b'"done":true' in said.body:
+            over.add(asked.session)
         elif asked.path == "/reset":
-            over.discard(session)
+            over.discard(asked.session)
         return said
 
     return answer
@@ -205,10 +213,10 @@ def looks_elsewhere() -> Server:
     async def answer(asked: Asked) -> Answer:
         nonlocal previous
         said = await healthy(asked)
-        if asked.path != "/step" or "error" in said.document:
+        if asked.path != "/step" or said.observation is None:
             return said
-        (shown, who), previous = previous, (said.document["observation"], asked.fields["id"])
-        return said if who in (-1, asked.fields["id"]) else said.saying(observation=shown)
+        (shown, who), previous = previous, (said.observation, asked.session)
+        return said if who in (-1, asked.session) else said.saying(observation=shown)
 
     return answer
 
@@ -220,9 +228,9 @@ def plays_elsewhere() -> Server:
     async def answer(asked: Asked) -> Answer:
         nonlocal current
         if asked.path == "/reset":
-            current = asked.fields.get("id", -1)
+            current = asked.session
             ours.add(current)
-        return await healthy(asked.saying(id=current) if asked.path == "/step" and asked.fields.get("id") in ours else asked)
+        return await healthy(asked.saying(id=current) if asked.path == "/step" and asked.session in ours else asked)
 
     return answer
 
@@ -237,9 +245,20 @@ def two_faced() -> Server:
         await asyncio.sleep(0)
         crowded = flying > 4 and asked.path == "/reset"
         try:
-            return await healthy(asked.saying(data_idx=asked.fields["data_idx"] + 1) if crowded else asked)
+            return await healthy(asked.saying(data_idx=asked.task + 1) if crowded else asked)
         finally:
             flying -= 1
+
+    return answer
+
+
+def rewords() -> Server:
+    """Words every task a little otherwise, always in the same way."""
+    healthy = Healthy()
+
+    async def answer(asked: Asked) -> Answer:
+        said = await healthy(asked)
+        return Answer(said.body.replace(b"Crafting commands:", b"Commands:"), said.status)
 
     return answer
 
@@ -249,8 +268,8 @@ def other_order() -> Server:
     healthy = Healthy()
 
     async def answer(asked: Asked) -> Answer:
-        index = asked.fields.get("data_idx")
-        return await healthy(asked.saying(data_idx=index ^ 1) if asked.path == "/reset" and isinstance(index, int) else asked)
+        known = asked.path == "/reset" and 0 <= asked.task < WORLD.task_count
+        return await healthy(asked.saying(data_idx=asked.task ^ 1) if known else asked)
 
     return answer
 
@@ -276,13 +295,16 @@ def crashes_on_unknown() -> Server:
     return answer
 
 
-def crashes_on_wrong_types() -> Server:
-    """Answers HTTP 500 where a field has another type."""
-    healthy = Healthy()
+def reads_any_session() -> Server:
+    """Takes what is no session id for the session that was made last."""
+    healthy, last = Healthy(), -1
 
     async def answer(asked: Asked) -> Answer:
-        said = await healthy(asked)
-        return Answer(b"Internal Server Error", 500) if said.status == 422 else said
+        nonlocal last
+        wrong = asked.path == "/step" and asked.session == -1
+        said = await healthy(asked.saying(id=last) if wrong else asked)
+        last = said.document["id"] if asked.path == "/create" else last
+        return said
 
     return answer
 
@@ -329,13 +351,13 @@ def refuses_a_crowd() -> Server:
 
 
 def terminal_escapes() -> Server:
-    """Answers a step with escapes that would recolour a terminal, and with markup."""
-    return _step(lambda said: said.saying(observation=f"\x1b[31m<script>alert(1)</script>\x07{said.document.get('observation')}"))
+    """Ends every answer to a step with escapes that would recolour a terminal, and with markup; this is no fault."""
+    return _step(lambda said: said.saying(observation=f"{said.observation}\x1b[31m<script>alert(1)</script>\x07[bold]"))
 
 
 def wrong_oracle() -> Server:
     """Tells actions that do not solve the task."""
-    return _on("/oracle", lambda said: said.saying(actions=["inventory"]))
+    return _on("/oracle", lambda said: Answer(b'{"actions":["inventory"]}'))
 
 
 def generous() -> Server:
@@ -387,10 +409,9 @@ def _error(text: str) -> Answer:
 
 
 def _renamed(asked: Asked, alias: dict[int, int]) -> Asked:
-    known = asked.fields.get("id")
     if asked.method == "GET" and asked.query.startswith(b"id="):
         return Asked(method="GET", path=asked.path, query=b"id=%d" % alias.get(int(asked.query[3:]), -1), body=b"")
-    return asked.saying(id=alias.get(known, -1)) if isinstance(known, int) else asked
+    return asked.saying(id=alias.get(asked.session, -1)) if asked.session != -1 else asked
 
 
 def _other_order(prompt: str) -> str:
