@@ -126,7 +126,7 @@ def test_what_the_random_policy_finds_in_a_listing():
         ("prompt: textcraft.txt", "prompt: missing.txt", "missing.txt: expected a readable file", None),
         ("deviations:\n  done_latching", "deviations:\n  isolation", "expected deviations.done_latching to say what the client does", None),
         ("craft (.+?)", "craft .+?", "expected goal to have a group, got '^Goal: craft .+?\\\\.?$'", None),
-        ("recycled: false", "recycled: true", "expected deviations.create to say what the client does", None),
+        ("recycled: false", "recycled: true", "expected deviations.id_recycling to say what the client does", None),
         ('say: "get {}"', 'say: "get"', "random.listed.1.say: expected text that matches", None),
         ("pattern: 'Action:\\s*(.*?)(?=\\n|$)'", "pattern: 'Action'", "actions.react: expected a pattern with a group, got 'Action'", None),
         ("name: textcraft", "name: textcraft\nname: babyai", "expected each key once", None),

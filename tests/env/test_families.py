@@ -11,42 +11,11 @@ from agentgym_cli.env.endpoint import Endpoint
 from agentgym_cli.env.wire import build_http
 from agentgym_cli.episode.actions import action_text, read_action
 
-COMMON = """
+LINES = """
+name: lines
 default_port: 36001
 prompt: prompt.txt
-actions: {plain: {pattern: null}}
-success: {reward_kind: terminal, at_least: 1}
-probe_actions: [look]
-deviations: {done_latching: the client latches done, create: a recycled id is found by the probe only}
-"""
-BY_ID = "session: {field: id, recycled: false}\n"
-BY_ENV_IDX = "session: {field: env_idx, recycled: true}\n"
-FAMILIES = {
-    "sqlgym": BY_ENV_IDX
-    + """
-name: sqlgym
-done_sticky: false
-routes:
-  health: {call: GET /, greeting: {pointer: "", equals: ok}}
-  create: {call: POST /create, session: ""}
-  reset: {call: POST /reset, task_field: item_id, observation: /0}
-  step: {call: POST /step, action_field: action, observation: /state, reward: /reward, done: /done}
-  observe: {call: GET /observation, observation: ""}
-""",
-    "alfworld": BY_ID
-    + """
-name: alfworld
-done_sticky: true
-routes:
-  health: {call: GET /, greeting: {pointer: "", matches: AlfWorld}}
-  create: {call: POST /create, session: /id}
-  reset: {call: POST /reset, send: {world_type: Text}, task_field: game, observation: /observation}
-  step: {call: POST /step, action_field: action, observation: /observation, reward: /reward, done: /done}
-errors: [{pointer: /error}]
-""",
-    "wordle": BY_ID
-    + """
-name: wordle
+session: {field: id, recycled: false}
 done_sticky: true
 routes:
   health: {call: GET /available_actions, greeting: {pointer: ""}}
@@ -54,8 +23,11 @@ routes:
   reset: {call: POST /reset, task_field: seed, observation: /observation}
   step: {call: POST /step, action_field: action, action_suffix: "\\n", observation: /observation, reward: /reward, done: /done}
 errors: [{pointer: /error}]
-""",
-}
+actions: {plain: {pattern: null}}
+success: {reward_kind: terminal, at_least: 1}
+probe_actions: [look]
+"""
+"""A family whose server wants a line feed after every action."""
 
 
 @pytest.fixture
@@ -64,14 +36,14 @@ def dialect_of(tmp_path):
         if family in shipped_dialects():
             return load_dialect(family)
         (tmp_path / "prompt.txt").write_text("Act.")
-        (tmp_path / f"{family}.yaml").write_text(COMMON + FAMILIES[family])
-        return load_dialect(tmp_path / f"{family}.yaml")
+        (tmp_path / "lines.yaml").write_text(LINES)
+        return load_dialect(tmp_path / "lines.yaml")
 
     return load
 
 
 SESSION = 5
-ERROR, CRASH, MISSING = InfraCause.REPORTED_ERROR, InfraCause.SERVER_5XX, InfraCause.SERVER_4XX
+ERROR, CRASH, MISSING, PROTOCOL = InfraCause.REPORTED_ERROR, InfraCause.SERVER_5XX, InfraCause.SERVER_4XX, InfraCause.PROTOCOL
 
 
 @pytest.mark.parametrize(
@@ -145,18 +117,40 @@ ERROR, CRASH, MISSING = InfraCause.REPORTED_ERROR, InfraCause.SERVER_5XX, InfraC
             "alfworld",
             ("reset", 9),
             'POST /reset {"world_type":"Text","id":5,"game":9}',
-            (200, '{"id":5,"observation":"You are","task_type":"x"}'),
-            "You are",
+            (200, '{"id":5,"observation":"You are","available_actions":["go to bed 1","look"],"task_type":"x"}'),
+            "You are\nAVAILABLE ACTIONS: go to bed 1, look",
+        ),
+        ("alfworld", ("reset", 9), 'POST /reset {"world_type":"Text","id":5,"game":9}', (200, '{"id":5,"observation":"You are"}'), PROTOCOL),
+        (
+            "alfworld",
+            ("step", "look"),
+            'POST /step {"id":5,"action":"look"}',
+            (200, '{"observation":"A bed.","reward":0.0,"available_actions":["look"],"done":false}'),
+            ("A bed.\nAVAILABLE ACTIONS: look", 0.0, False),
+        ),
+        (
+            "alfworld",
+            ("step", "look"),
+            'POST /step {"id":5,"action":"look"}',
+            (200, '{"observation":"You won.","reward":1.0,"available_actions":["look"],"done":true}'),
+            ("You won.", 1.0, True),
+        ),
+        (
+            "alfworld",
+            ("step", "look"),
+            'POST /step {"id":5,"action":"look"}',
+            (200, '{"observation":"A bed.","reward":0.0,"available_actions":"look","done":false}'),
+            PROTOCOL,
         ),
         ("alfworld", ("step", "look"), 'POST /step {"id":5,"action":"look"}', (200, '{"error":"The task with environment 5 has finished."}'), ERROR),
         (
-            "wordle",
+            "lines",
             ("step", "p a n i c"),
             'POST /step {"id":5,"action":"p a n i c\\n"}',
             (200, '{"observation":"b y b b b\\n","reward":0,"done":false}'),
             ("b y b b b\n", 0.0, False),
         ),
-        ("wordle", ("reset", 0), 'POST /reset {"id":5,"seed":0}', (422, '{"detail":[]}'), MISSING),
+        ("lines", ("reset", 0), 'POST /reset {"id":5,"seed":0}', (422, '{"detail":[]}'), MISSING),
         ("webarena", ("create",), "POST /create {}", (200, '{"env_idx":0}'), 0),
         (
             "webarena",
@@ -193,6 +187,28 @@ ERROR, CRASH, MISSING = InfraCause.REPORTED_ERROR, InfraCause.SERVER_5XX, InfraC
             (200, '{"observation":"Invalid action clic [7]","reward":0,"terminated":false,"truncated":false,"info":null}'),
             ("Invalid action clic [7]", 0.0, False),
         ),
+        ("maze", ("create",), "POST /maze/create {}", (200, '{"id":0}'), 0),
+        (
+            "maze",
+            ("step", "move right"),
+            'POST /maze/step {"id":5,"action":"move right"}',
+            (200, '{"observation":"Success\\n","reward":1.0,"done":true}'),
+            ("Success\n", 1.0, True),
+        ),
+        ("maze", ("reset", 26), 'POST /maze/reset {"id":5,"game":26}', (200, '{"error":"The game 26 is not valid."}'), ERROR),
+        ("wordle", ("observe",), "GET /wordle/observation?id=5 ", (200, '"invalid word"'), "invalid word"),
+        ("webshop", ("create",), "POST /create {}", (200, "48950076"), 48950076),
+        ("webshop", ("reset", 3), 'POST /reset {"env_idx":5,"session_id":3}', (200, '["WebShop [SEP] Search",null]'), "WebShop [SEP] Search"),
+        ("webshop", ("reset", 3), 'POST /reset {"env_idx":5,"session_id":3}', (200, '{"error":"x"}'), PROTOCOL),
+        (
+            "webshop",
+            ("step", "click[buy now]"),
+            'POST /step {"env_idx":5,"action":"click[buy now]"}',
+            (200, '{"state":"Thank you","reward":0.75,"done":true,"info":null}'),
+            ("Thank you", 0.75, True),
+        ),
+        ("weather", ("create",), 'POST /create {"id":0}', (200, "0"), 0),
+        ("todo", ("reset", 2), 'POST /reset {"env_idx":5,"id":2}', (200, '"Now new trial starts."'), "Now new trial starts."),
         ("webarena", ("close",), 'POST /close {"env_idx":5}', (200, '{"closed":"closed"}'), None),
         ("webarena", ("close",), 'POST /close {"env_idx":5}', (200, '{"closed":"Close Env 5 time out."}'), ERROR),
     ],
@@ -239,7 +255,7 @@ async def test_servers_under_a_prefix_are_reached_there(dialect_of):
         paths.append(request.url.path)
         return httpx.Response(200, json={"id": 0})
 
-    await Endpoint(build_http(transport=httpx.MockTransport(answer)), dialect_of("wordle"), "http://host:36001/wordle/", call_seconds=1).create()
+    await Endpoint(build_http(transport=httpx.MockTransport(answer)), dialect_of("lines"), "http://host:36001/wordle/", call_seconds=1).create()
     assert paths == ["/wordle/create"]
 
 
@@ -268,6 +284,23 @@ async def test_a_first_observation_can_come_from_the_observe_route():
         ("webarena", "code_block", "So I do ```click [7]```, once.", "So I do ```click [7]```, once."),
         ("webarena", "code_block", "One:\n```\nstop [N/A]\n```", "One:\n```\nstop [N/A]\n```"),
         ("webarena", "code_block", "So I do ```click [7]", None),
+        ("alfworld", "react", "Thought: x\n\nAction:\ngo to fridge 1", "go to fridge 1"),
+        ("alfworld", "react", "go to fridge 1", ""),
+        ("webshop", "react", "Thought: x\nAction: \nclick[b07]", "click[b07]"),
+        ("webshop", "react", "I would search[red shoes]", "I would search[red shoes]"),
+        ("webshop", "react", "I would rather not", ""),
+        ("sqlgym", "code_block", "Thought: x\n\nAction: ```sql\nSELECT 1;\n```", "SELECT 1;"),
+        ("sqlgym", "code_block", "```sql\nSELECT 1\n``` or ```sql\nSELECT 2\n```", "SELECT 2"),
+        ("sqlgym", "code_block", "```sql\nSELECT 1", "SELECT 1"),
+        ("sqlgym", "code_block", "SELECT 1", "SELECT 1"),
+        ("sqlgym", "code_block", "So: ```SELECT 1```", "SELECT 1"),
+        ("sqlgym", "plain", " SELECT 1\n", "SELECT 1"),
+        ("maze", "react", "Thought: x\nAction:\nmove up", "move up"),
+        ("maze", "react", "Action: move up\nAction: move down", "move up"),
+        ("maze", "react", "move up", "move up"),
+        ("wordle", "react", "Thought: x\n\nAction:\ns h i r e", "s h i r e"),
+        ("weather", "plain", "Thought: x\n\nAction: a with Action Input: {}", "Thought: x\n\nAction: a with Action Input: {}"),
+        ("weather", "react", 'Thought: x\n\nAction: a with Action Input: {\n"b": 1}', 'Action: a with Action Input: {"b": 1}'),
     ],
 )
 def test_a_family_reads_actions_as_its_own_client_does(family, action_format, text, action):
@@ -286,6 +319,13 @@ def test_a_family_reads_actions_as_its_own_client_does(family, action_format, te
         ("searchqa", [0.0, 1.0], True),
         ("webarena", [0.0, 0.0], False),
         ("webarena", [1.0], True),
+        ("webshop", [0.0, 0.75], False),
+        ("webshop", [0.0, 1.0], True),
+        ("maze", [0.0, 1.0], True),
+        ("maze", [0.0, -1.0], False),
+        ("wordle", [0.0, 0.0], False),
+        ("movie", [0.5, 0.5], False),
+        ("weather", [0.0, 1.0], True),
     ],
 )
 def test_what_counts_as_a_success_of_a_family_that_is_done(family, rewards, met):
@@ -297,6 +337,20 @@ def test_a_random_policy_finds_the_listed_actions_of_babyai_and_sciworld():
     assert load_dialect("babyai").spec.random.found(babyai) == ["turn left", "go to grey key 1"]
     sciworld = "You also see:\n\tA door to the art studio (that is closed)\n\tA door to the kitchen (that is open)"
     assert load_dialect("sciworld").spec.random.found(sciworld) == ["open door to art studio", "go to kitchen"]
+
+
+def test_a_random_policy_finds_what_other_families_list():
+    alfworld = "A room.\nAVAILABLE ACTIONS: go to cabinet 1, inventory, put mug 1 in/on desk 1"
+    assert load_dialect("alfworld").spec.random.found(alfworld) == ["go to cabinet 1", "put mug 1 in/on desk 1"]
+    assert load_dialect("wordle").spec.random.found("Start!\nAccepted words: panic, solar") == ["panic", "solar"]
+    page = "Instruction: [SEP] Find me red shoes, size 9 [SEP] Back to Search [SEP] B07XYZ1234 [SEP] Buy Now"
+    assert load_dialect("webshop").spec.random.found(page) == [
+        "click[Back to Search]",
+        "click[B07XYZ1234]",
+        "click[Buy Now]",
+        "search[Find me red shoes]",
+    ]
+    assert load_dialect("webshop").spec.goal_in(page) == "Find me red shoes, size 9"
 
 
 def test_a_known_action_said_as_a_code_block_stays_a_block_for_the_server_that_reads_it():

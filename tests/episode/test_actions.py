@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from agentgym_cli.env.contract import ActionRule
 from agentgym_cli.env.dialect import load_dialect, shipped_dialects
 from agentgym_cli.episode.actions import MAX_TEXT_CHARS, action_text, read_action, world_refused
+from tests.env.upstream_worlds import TOOLS
 from tests.episode.fakes import PLAIN, REACT
 
 
@@ -93,6 +94,8 @@ def test_promise_11_hostile_text_is_read_in_bounded_time(name: str, piece: str) 
 @pytest.mark.parametrize("action", ["inventory", "get 2 oak log", "craft 4 stick using 2 oak planks, 1 bamboo"])
 def test_what_a_teacher_says_is_read_back_as_the_action(name: str, action: str) -> None:
     actions = load_dialect(name).rules().actions
+    if name in TOOLS:
+        action = f"Action: {action}"
     for action_format in ("react", "plain"):
         if action_format in actions:
             assert read_action(action_text(action, action_format), actions[action_format]).action == action  # type: ignore[arg-type]
