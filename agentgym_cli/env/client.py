@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import logging
+from collections import Counter
 from collections.abc import Sequence
 
 import httpx
@@ -78,7 +78,7 @@ class HttpEnvSession:
 
 
 class HttpEnvClient:
-    """Opens sessions round-robin over replicas (contract.EnvClient); a session stays with the replica that made it."""
+    """Opens each session on the replica with the fewest, in turns where several have as few; it stays there (contract.EnvClient)."""
 
     def __init__(
         self, http: httpx.AsyncClient, dialect: Dialect, urls: Sequence[str], *, call_seconds: float = 60.0, token: str | None = None
@@ -86,7 +86,9 @@ class HttpEnvClient:
         """``http`` is owned from now on; ``call_seconds`` is the deadline of every call; ``token`` is sent as a bearer token."""
         assert urls, "at least one replica"
         self._http = http
-        self._endpoints = itertools.cycle([Endpoint(http, dialect, url, call_seconds=call_seconds, token=token) for url in urls])
+        self._endpoints = [Endpoint(http, dialect, url, call_seconds=call_seconds, token=token) for url in urls]
+        self._opening: Counter[str] = Counter()
+        self._refusing: set[str] = set()
         self._held: dict[str, set[SessionId]] = {}
         self._orphans: set[asyncio.Task[None]] = set()
 
@@ -95,15 +97,36 @@ class HttpEnvClient:
 
         Raises EnvFailure(PROTOCOL) when the server hands out the id of a session that is held here: two episodes would share one world.
         """
-        endpoint = next(self._endpoints)
-        creation = asyncio.ensure_future(endpoint.create())
+        endpoint = self._next()
+        self._opening[endpoint.url] += 1
+        creation = asyncio.ensure_future(self._create(endpoint))
         try:
-            return self._hold(endpoint, await asyncio.shield(creation))
+            return await asyncio.shield(creation)
         except asyncio.CancelledError:
-            orphan = asyncio.ensure_future(self._close_late(endpoint, creation))
+            orphan = asyncio.ensure_future(_close_late(creation))
             self._orphans.add(orphan)
             orphan.add_done_callback(self._orphans.discard)
             raise
+
+    def _next(self) -> Endpoint:
+        load = {url: len(self._held.get(url, ())) + self._opening[url] for url in (endpoint.url for endpoint in self._endpoints)}
+        # A replica that refuses holds nothing, and would be asked every time.
+        load |= dict.fromkeys(self._refusing, max(load.values()))
+        chosen = min(self._endpoints, key=lambda endpoint: load[endpoint.url])
+        self._endpoints.remove(chosen)
+        self._endpoints.append(chosen)
+        return chosen
+
+    async def _create(self, endpoint: Endpoint) -> HttpEnvSession:
+        try:
+            session = self._hold(endpoint, await endpoint.create())
+        except EnvFailure:
+            self._refusing.add(endpoint.url)
+            raise
+        finally:
+            self._opening[endpoint.url] -= 1
+        self._refusing.discard(endpoint.url)
+        return session
 
     def _hold(self, endpoint: Endpoint, session: SessionId) -> HttpEnvSession:
         held = self._held.setdefault(endpoint.url, set())
@@ -117,14 +140,15 @@ class HttpEnvClient:
         held.add(session)
         return HttpEnvSession(endpoint, session, held=held)
 
-    async def _close_late(self, endpoint: Endpoint, creation: asyncio.Future[SessionId]) -> None:
-        try:
-            session = self._hold(endpoint, await creation)
-        except EnvFailure:
-            return
-        await session.close()
-
     async def aclose(self) -> None:
         """Wait for sessions that are being closed in the background, then close the HTTP client."""
         await asyncio.gather(*self._orphans)
         await self._http.aclose()
+
+
+async def _close_late(creation: asyncio.Future[HttpEnvSession]) -> None:
+    try:
+        session = await creation
+    except EnvFailure:
+        return
+    await session.close()

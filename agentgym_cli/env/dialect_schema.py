@@ -418,7 +418,7 @@ class DialectSpec:
     """For the random policy; nothing by default, which that policy refuses."""
     probe_actions: Annotated[tuple[str, ...], Field(min_length=1)]
     """Actions that are harmless at the start of any task; the probe compares sessions by them, so some should change the state."""
-    probe_sessions: Annotated[int, Field(ge=2, le=64)] = 16
+    probe_sessions: Annotated[int, Field(ge=1, le=64)] = 16
     """Sessions that the probe may hold at once."""
     deviations: dict[CheckName, Annotated[str, Field(min_length=1)]] = Field(default_factory=dict)
     """Checks that servers of this family are known not to meet, and what the client does about it."""

@@ -105,6 +105,8 @@ class Bench:
     """Answers to scripts that were played alone, by task number and actions."""
     others: list[Bench] = field(default_factory=list)
     """The other servers of the call."""
+    held: int = 0
+    """Sessions that checks hold now."""
     closes: bool = True
     """False once a close ran into its deadline: no check waits for another."""
     malformed: WrongForm | None = None
@@ -120,17 +122,33 @@ class Bench:
         """Number of the task that most checks play."""
         return self.tasks[0][0]
 
+    @property
+    def room(self) -> int:
+        """Sessions that a check should hold at once: those that the dialect allows, and of a server that can be full no more than the run will."""
+        most = self.spec.probe_sessions
+        return most if self.spec.session.full is None or self.concurrency is None else min(most, self.concurrency)
+
     def indices(self, count: int) -> list[int]:
         """Numbers of at most ``count`` tasks, spread over those given."""
         return [index for index, _ in spread(self.tasks, count)]
 
     @asynccontextmanager
     async def sessions(self, count: int) -> AsyncIterator[list[SessionId]]:
-        """Sessions for the time of a check, made at the same time; a server that does not close one is only logged."""
-        async with AsyncExitStack() as stack:
-            made = await asyncio.gather(*(self.endpoint.create() for _ in range(count)), return_exceptions=True)
-            stack.push_async_callback(self.release, [session for session in made if not isinstance(session, BaseException)])
-            yield answered(made)
+        """Sessions for the time of a check, made at the same time; a server that does not close one is only logged.
+
+        Raises NotApplicable where a server that can be full would need more room than the run does.
+        """
+        limit = max(self.room, self.concurrency or 0)
+        if self.spec.session.full is not None and self.held + count > limit:
+            raise NotApplicable(f"needs {self.held + count} sessions at once, of {limit} that the server is asked for")
+        self.held += count
+        try:
+            async with AsyncExitStack() as stack:
+                made = await asyncio.gather(*(self.endpoint.create() for _ in range(count)), return_exceptions=True)
+                stack.push_async_callback(self.release, [session for session in made if not isinstance(session, BaseException)])
+                yield answered(made)
+        finally:
+            self.held -= count
 
     async def first_observation(self, index: int) -> str:
         """What a session of its own says first; asked once per task."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
+from contextlib import suppress
 from dataclasses import replace
 
 import httpx
@@ -69,6 +71,33 @@ async def test_sessions_go_round_the_replicas_and_stay():
         await session.reset(0)
         await session.step("x")
     assert [host for host, _ in hosts] == ["a", "a", "b", "b", "c", "c", "a", "a"]
+
+
+async def test_a_session_opens_on_the_replica_with_the_fewest():
+    def handler(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(
+            200, json=True if request.url.path == "/close" else {"id": next(numbers), "observation": "o", "reward": 0, "done": False}
+        )
+
+    numbers = itertools.count()
+    client = HttpEnvClient(build_http(transport=httpx.MockTransport(handler)), TEXTCRAFT, ["http://a", "http://b", "http://c"])
+    sessions = [await client.open() for _ in range(6)]
+    for ended in (sessions[1], sessions[4], sessions[2]):
+        await ended.close()
+    assert [(await client.open()).replica for _ in range(3)] == ["http://b", "http://c", "http://b"]
+
+
+async def test_a_replica_that_refuses_is_asked_no_more_often_than_the_others():
+    def handler(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url.host)
+        return httpx.Response(503) if request.url.host == "a" else httpx.Response(200, json={"id": len(asked)})
+
+    asked: list[str] = []
+    client = HttpEnvClient(build_http(transport=httpx.MockTransport(handler)), TEXTCRAFT, ["http://a", "http://b"])
+    for _ in range(6):
+        with suppress(EnvFailure):
+            await client.open()
+    assert asked == ["a", "b"] * 3
 
 
 async def test_a_failed_step_is_sent_once():

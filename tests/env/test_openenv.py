@@ -374,3 +374,34 @@ async def test_fields_stand_beside_the_type_where_a_frame_has_no_field_for_them(
         await failure_of(endpoint.step(session, "lone \ud800"))
         await endpoint.close(session)
     assert world.frames == [{"type": "state"}, {"type": "step", "message": "lone ?"}, {"type": "close"}]
+
+
+async def test_a_server_with_room_for_one_is_probed_by_one_session_where_the_run_needs_no_more():
+    world = OpenEnvWorld(room=1)
+    async with world.serve() as url:
+        (server,) = (await probe([url], DIALECT, concurrency=1)).servers
+    results = {check.name: check.result for check in server.checks}
+    assert not server.failed
+    assert world.most == 1
+    for name in ("create", "reset_determinism", "reset_determinism_concurrent", "close", "latency"):
+        assert results[name] == "pass", name
+    for name in ("isolation", "id_recycling"):
+        assert results[name] == "n/a", name
+
+
+async def test_replicas_with_room_for_one_session_each_never_get_two():
+    worlds = [OpenEnvWorld(room=1), OpenEnvWorld(room=1), OpenEnvWorld(room=1)]
+    async with worlds[0].serve() as a, worlds[1].serve() as b, worlds[2].serve() as c:
+        client = HttpEnvClient(build_http(), DIALECT, [a, b, c], call_seconds=20)
+
+        async def episodes(lengths: list[int]) -> None:
+            for length in lengths:
+                session = await client.open()
+                await session.reset(0)
+                for turn in range(length):
+                    assert (await session.step(f"turn {turn}")).observation == f"turn {turn}"
+                await session.close()
+
+        await asyncio.gather(episodes([9, 1, 1, 9]), episodes([1, 1, 1, 9]), episodes([1, 9, 1]))
+        await client.aclose()
+    assert [world.most for world in worlds] == [1, 1, 1]
