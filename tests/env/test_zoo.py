@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import httpx
 import pytest
@@ -12,6 +13,7 @@ from agentgym_cli.env.client import HttpEnvClient
 from agentgym_cli.env.contract import EnvClient
 from agentgym_cli.env.dialect import load_dialect
 from agentgym_cli.env.dialect_schema import CheckName
+from agentgym_cli.env.launch import serving
 from agentgym_cli.env.probe import EFFORT, CheckResult, probe
 from agentgym_cli.env.survey import survey
 from agentgym_cli.env.wire import build_http
@@ -125,3 +127,42 @@ def test_the_probe_names_each_animal_of_the_zoo(animal):
 def test_a_healthy_a_slow_and_a_colourful_server_pass_every_check(server, level):
     checks = probed(server, level=level)
     assert {name: check.detail for name, check in checks.items() if check.result != "pass"} == {"replicas": "there is one server"}
+
+
+def test_a_replica_with_other_tasks_is_named_and_the_others_are_not():
+    async def asked() -> dict[str, set[str]]:
+        servers = {"one": Healthy(), "two": zoo.rewords(), "three": Healthy()}
+        async with build_http(transport=Den(**servers)) as http:
+            report = await probe([f"http://{name}" for name in servers], STRICT, http=http)
+        return {server.url: {check.name for check in server.failed} for server in report.servers}
+
+    assert run_virtual(asked()) == {"http://one": set(), "http://two": {"replicas"}, "http://three": set()}
+
+
+async def served(fault: zoo.Fault, *, level: Level = "quick") -> dict[str, CheckResult]:
+    """What the probe says of an animal that is a process of its own."""
+    async with serving([zoo.command(fault)], name=fault.__name__) as [url]:
+        report = await probe([url], STRICT, tasks=TASKS, concurrency=2, level=level)
+    return {check.name: check for check in report.servers[0].checks}
+
+
+async def test_a_server_that_dies_in_the_middle_is_named_once():
+    checks = await served(zoo.dies)
+    (detail,) = failures(checks).values()
+    assert detail.startswith(("reset: POST ", "connect: POST "))
+    later = [check.detail for check in checks.values()][list(checks).index(next(iter(failures(checks)))) + 1 :]
+    assert later and all("not run, since " in each for each in later)
+
+
+async def test_a_server_that_answers_a_step_with_100_mb_is_named_and_its_answer_not_read():
+    found = failures(await served(zoo.huge_body))
+    assert set(found) == {"step"}
+    assert "expected at most 8388608 bytes, got more" in found["step"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="the memory of another process is seen under Linux only")
+async def test_a_server_that_grows_with_every_session_is_named():
+    found = failures(await served(zoo.grows, level="full"))
+    assert set(found) == {"leak"}
+    assert "grew by" in found["leak"]
