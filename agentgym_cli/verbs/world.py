@@ -44,13 +44,17 @@ async def serving(env: EnvSpec, *, oracle: bool, progress: Progress) -> AsyncIte
 
 @asynccontextmanager
 async def open_world(
-    env: EnvSpec, dialect: Dialect, budgets: BudgetsSpec, tasks: Sequence[Task], *, oracle: bool, recorder: Recorder, progress: Progress
+    env: EnvSpec, dialect: Dialect, budgets: BudgetsSpec, tasks: Sequence[Task], *, slots: int, oracle: bool, recorder: Recorder, progress: Progress
 ) -> AsyncIterator[World]:
-    """Serve or find the environment, probe it and record what was found. Raises EnvError when a check failed."""
+    """Serve or find the environment, probe it and record what was found. Raises EnvError when a check failed.
+
+    Args:
+        slots: most episodes at once.
+    """
     token = service_token(env)
     async with AsyncExitStack() as stack:
         urls = await stack.enter_async_context(serving(env, oracle=oracle, progress=progress))
-        report = await probe(urls, dialect, tasks=pinned(tasks), call_seconds=budgets.env_call_seconds, token=token)
+        report = await probe(urls, dialect, tasks=pinned(tasks), concurrency=slots, call_seconds=budgets.env_call_seconds, token=token)
         record_probe(report, recorder, progress)
         observed = await observe(env, urls, dialect, token=token)
         client = HttpEnvClient(build_http(), dialect, urls, call_seconds=budgets.env_call_seconds, token=token)
