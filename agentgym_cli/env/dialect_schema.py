@@ -410,8 +410,8 @@ class DialectSpec:
     choices_say: Said = "Available actions: {}"
     """The line that lists what can be said, with ``{}`` for the list."""
     success: SuccessSpec
-    semantics: Note | None = None
-    """What a success of this family means where that is not what one would think; said in every report."""
+    semantics: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    """What a success of this family means where that is not what one would think; one line in every report."""
     invalid_action: tuple[Regex, ...] = ()
     """Searched from the start of an observation: the world could not execute the action."""
     random: RandomSpec = Field(default_factory=RandomSpec)

@@ -9,7 +9,7 @@ import pytest
 
 from agentgym_cli.cli.main import main
 from agentgym_cli.env.client import HttpEnvClient
-from agentgym_cli.env.dialect import load_dialect
+from agentgym_cli.env.dialect import load_dialect, shipped_dialects
 from agentgym_cli.env.pattern_trial import slow_text
 from agentgym_cli.env.probe import probe
 from agentgym_cli.errors import RecipeError
@@ -134,6 +134,18 @@ def test_promise_11_slow_patterns_are_found_within_a_second(pattern):
 )
 def test_patterns_that_read_a_text_a_few_times_are_let_through(pattern):
     assert slow_text(pattern) is None
+
+
+@pytest.mark.parametrize("name", shipped_dialects())
+def test_promise_11_no_pattern_of_a_shipped_dialect_is_slow(name):
+    spec = load_dialect(name).spec
+    patterns = [
+        *(action.pattern for action in spec.actions.values()),
+        *spec.invalid_action,
+        *(each.pattern for each in spec.random.listed),
+        spec.goal,
+    ]
+    assert [pattern for pattern in patterns if pattern is not None and slow_text(pattern) is not None] == []
 
 
 def test_the_command_line_takes_a_dialect_by_its_path(folder, capsys, monkeypatch):

@@ -206,6 +206,16 @@ def test_promise_07_drift_that_was_allowed_is_shown_in_every_form(store: Connect
     assert [segment["drift"] for segment in json.loads(to_json(report))["segments"]] == [[], [DRIFT]]
 
 
+def test_what_a_success_means_is_shown_in_every_form_where_the_frozen_run_says_it(store: Connection, tmp_path: Path, trained: Report) -> None:
+    frozen = FROZEN.replace('"parts":{', '"parts":{"rules":{"the dialect\'s semantics":"guess until right"},')
+    report = report_of(store, tmp_path / "r1", [make_run(frozen=frozen), make_segment(), *evaluation(("success",))])
+    assert "success means  guess until right" in printed(report)
+    assert "guess until right" in render(report)
+    assert json.loads(to_json(report))["header"]["semantics"] == "guess until right"
+    assert trained.header.semantics is None
+    assert "success means" not in printed(trained) + render(trained)
+
+
 def test_a_run_without_drift_says_nothing_of_it(trained: Report) -> None:
     assert "drift" not in (printed(trained) + render(trained)).lower()
     assert trained.header.drift == ()
