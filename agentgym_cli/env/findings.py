@@ -73,6 +73,8 @@ class Effort:
     """Actions that make no sense, said in each of two tasks."""
     creates: int
     """Sessions made one after another beside one that is held, fewer where there is no close route."""
+    rung_calls: int = 0
+    """Calls under each load, shared by its sessions; each makes three at least."""
     cycles: int = 0
     """Sessions made and closed to look for a leak, as far as ``seconds`` allow."""
 

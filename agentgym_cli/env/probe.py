@@ -26,9 +26,18 @@ Result = Literal["pass", "fail", "n/a", "known deviation"]
 
 EFFORT: dict[Level, Effort] = {
     "quick": Effort(resets=96, seconds=2.0, tasks=4, pinned_tasks=32, timed_steps=20, nonsense=3, creates=8),
-    "full": Effort(resets=1000, seconds=30.0, tasks=16, pinned_tasks=100_000, timed_steps=500, nonsense=10, creates=256, cycles=400),
+    "full": Effort(resets=1000, seconds=30.0, tasks=16, pinned_tasks=100_000, timed_steps=500, nonsense=10, creates=256, rung_calls=200, cycles=400),
     "soak": Effort(
-        resets=3200, least_resets=958, seconds=600.0, tasks=64, pinned_tasks=100_000, timed_steps=5000, nonsense=30, creates=10_000, cycles=5000
+        resets=3200,
+        least_resets=958,
+        seconds=600.0,
+        tasks=64,
+        pinned_tasks=100_000,
+        timed_steps=5000,
+        nonsense=30,
+        creates=10_000,
+        rung_calls=2000,
+        cycles=5000,
     ),
 }
 """958 is the least count of resets that finds a fault of 1 in 320 with 95% probability."""

@@ -148,7 +148,8 @@ def unreachable(where: str, err: Exception) -> EnvFailure:
     """No connection could be made, TLS included."""
     full = getattr(err.__cause__ or err, "errno", None) in (errno.EMFILE, errno.ENFILE)
     hint = "allow more open files: ulimit -n 8192" if full else "is the server running, and is the address right?"
-    return EnvFailure(InfraCause.CONNECT, f"{where}: expected a server, got {_said(err)}", hint)
+    wanted = "TLS and a certificate that is known" if isinstance(err.__cause__ or err, aiohttp.ClientSSLError) else "a server"
+    return EnvFailure(InfraCause.CONNECT, f"{where}: expected {wanted}, got {_said(err)}", hint)
 
 
 async def _send(http: httpx.AsyncClient, request: httpx.Request, where: str) -> RawReply:

@@ -150,7 +150,7 @@ async def test_latency_is_told_in_milliseconds():
 
 
 async def test_the_full_level_reads_every_pinned_task(monkeypatch):
-    monkeypatch.setitem(EFFORT, "full", replace(EFFORT["full"], resets=10, timed_steps=1))
+    monkeypatch.setitem(EFFORT, "full", replace(EFFORT["full"], resets=10, timed_steps=1, creates=4, rung_calls=3, cycles=2))
     tasks = [(index, content_digest(prompt(index))) for index in range(40)]
     details = []
     for level in ("quick", "full"):

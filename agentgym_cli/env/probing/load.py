@@ -10,14 +10,11 @@ from collections.abc import Iterator
 from agentgym_cli.env.contract import EnvFailure
 from agentgym_cli.env.findings import Bench, Found, NotMet, Rung
 
-_RUNG_CALLS = 200
-"""Calls of a rung, shared by its sessions; each makes three at least."""
-
 
 async def capacity(bench: Bench) -> Found:
     """As many sessions as the run will have at work at once are all answered; slow is no failure."""
     rungs: list[Rung] = []
-    for count in _ramp(bench.concurrency or bench.spec.probe_sessions):
+    for count in ramp(bench.concurrency or bench.spec.probe_sessions):
         try:
             rung, failure = await _climb(bench, count)
         except EnvFailure as failed:
@@ -30,7 +27,7 @@ async def capacity(bench: Bench) -> Found:
     return Found(f"{last.sessions} sessions at once: p50 {last.p50_ms:.1f} ms, p95 {last.p95_ms:.1f} ms, p99 {last.p99_ms:.1f} ms", tuple(rungs))
 
 
-def _ramp(most: int) -> Iterator[int]:
+def ramp(most: int) -> Iterator[int]:
     """1, 2, 4 and so on, and ``most``."""
     count = 1
     while count < most:
@@ -43,7 +40,7 @@ async def _climb(bench: Bench, count: int) -> tuple[Rung, EnvFailure | None]:
     """Measurements of ``count`` sessions at work at once, and the first failure of a call."""
     until = time.monotonic() + bench.effort.seconds
     async with bench.sessions(count) as sessions:
-        work = [_work(bench, session, max(3, _RUNG_CALLS // count), until) for session in sessions]
+        work = [_work(bench, session, max(3, bench.effort.rung_calls // count), until) for session in sessions]
         times, failures = zip(*await asyncio.gather(*work), strict=True)
     took = [one for each in times for one in each]
     failed = [failure for failure in failures if failure is not None]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 
-from agentgym_cli.env.contract import StepReply
-from agentgym_cli.env.findings import Bench, NotApplicable, answered, spread
+from agentgym_cli.env.contract import EnvFailure, StepReply
+from agentgym_cli.env.findings import Bench, NotApplicable, NotMet, answered, spread
 from agentgym_cli.env.probing.play import alone, oracle_actions, over_http, same_reply, same_start
 
 _LISTED_ACTIONS = 12
@@ -80,7 +80,11 @@ async def two_clients(bench: Bench) -> str:
     expected = [await alone(bench, index, bench.spec.probe_actions) for index in indices]
     when = "from a second client"
     async with bench.sessions(count) as sessions:
-        starts = answered(await asyncio.gather(*map(clients[1].reset, sessions, indices), return_exceptions=True))
+        try:
+            starts = answered(await asyncio.gather(*map(clients[1].reset, sessions, indices), return_exceptions=True))
+        except EnvFailure as failure:
+            finding = f"expected sessions made over some connections to be known over others, got {failure.cause.value}: {failure}"
+            raise NotMet(finding) from failure
         for index, start in zip(indices, starts, strict=True):
             same_start(index, await bench.first_observation(index), start, when)
         for turn, action in enumerate(bench.spec.probe_actions):
