@@ -1,4 +1,7 @@
-"""An OpenEnv server made of recorded exchanges, over real WebSockets on loopback: healthy, or with one fault by name."""
+"""An OpenEnv server made of recorded exchanges, over real WebSockets on loopback: healthy, or with one fault by name.
+
+The record is that of the server, but for the host in the links of its error details.
+"""
 
 from __future__ import annotations
 
