@@ -112,7 +112,7 @@ def _wave(bench: Bench, rows: Sequence[TaskRow], seeds: Sequence[int], horizon: 
     sessions = [bench.world.open() for _ in rows]
     slots = []
     for number, (row, seed) in enumerate(zip(rows, seeds, strict=True)):
-        prompt = bench.layout.initial("", sessions[number].reset(row.index))
+        prompt = bench.layout.initial("", sessions[number].reset(row.index).observation)
         slots.append(_Slot(number=number, row=row, seed=seed, tokens=TrajectoryBuilder(), pending=prompt))
     most, temperature = bench.run.budgets.response_tokens, bench.run.policy.temperature
     active = list(slots)
@@ -138,7 +138,7 @@ def demonstrate(bench: Bench, row: TaskRow) -> Trajectory:
     """The oracle's episode as tokens."""
     session = bench.world.open()
     tokens = TrajectoryBuilder()
-    context = bench.layout.initial("", session.reset(row.index))
+    context = bench.layout.initial("", session.reset(row.index).observation)
     for action in session.oracle():
         said = bench.layout.action(action)
         tokens.add_context(context)

@@ -9,8 +9,6 @@ from typing import TypeVar
 import orjson
 from pydantic import BaseModel, ValidationError
 
-MOST_BYTES = 1_048_576
-"""Most bytes of a request's body."""
 _MOST_NESTED = 200
 
 B = TypeVar("B", bound=BaseModel)
@@ -22,33 +20,6 @@ class Unprocessable(Exception):
     def __init__(self, detail: list[dict[str, object]]) -> None:
         super().__init__(detail)
         self.detail = detail
-
-
-class Create(BaseModel):
-    """POST /create. Both fields are checked and have no effect, as upstream."""
-
-    commands: str | None = None
-    goal: str | None = None
-
-
-class Numbered(BaseModel):
-    """POST /close and the queries of every GET route."""
-
-    id: int
-
-
-class Step(BaseModel):
-    """POST /step."""
-
-    id: int
-    action: str
-
-
-class Reset(BaseModel):
-    """POST /reset."""
-
-    id: int
-    data_idx: int | None = 0
 
 
 def read_body(model: type[B], body: bytes) -> B:
@@ -64,11 +35,11 @@ def read_body(model: type[B], body: bytes) -> B:
     return _validated(model, value, "body")
 
 
-def read_query(query: Mapping[str, str]) -> Numbered:
-    """The session id of a GET request; Unprocessable otherwise."""
-    if "id" not in query:
-        raise Unprocessable([_missing("query", "id")])
-    return _validated(Numbered, {"id": query["id"]}, "query")
+def read_query(model: type[B], query: Mapping[str, str]) -> B:
+    """The parameters of a GET request as ``model``; Unprocessable otherwise."""
+    if missing := [name for name, field in model.model_fields.items() if field.is_required() and name not in query]:
+        raise Unprocessable([_missing("query", name) for name in missing])
+    return _validated(model, dict(query), "query")
 
 
 def _validated(model: type[B], value: object, place: str) -> B:

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 import uvicorn
 
+from agentgym_envs.app import build_app
 from agentgym_envs.protocol import World
-from agentgym_envs.shell import build_app
 from agentgym_envs.textcraft import options as textcraft
 
 EXIT_DATA, EXIT_PORT, EXIT_INTERRUPTED = 2, 4, 130
@@ -32,12 +32,24 @@ class Offered:
     """How a world is described on the command line."""
 
     help: str
+    needs: str
+    """What it needs beside the core, in a sentence."""
+    ready: Callable[[], str | None]
+    """None, or why it cannot run here and what to do about it. Imports nothing heavy and starts nothing."""
     add_options: Callable[[argparse.ArgumentParser], None]
     build: Callable[[argparse.Namespace], World]
-    """Raises OSError or ValueError when the world's data cannot be read."""
+    """Raises OSError or ValueError when the world's data cannot be read. Imports what the world needs, in its body."""
 
 
-WORLDS = {"textcraft": Offered("make an item from what can be found", textcraft.add_options, textcraft.build)}
+WORLDS = {
+    "textcraft": Offered(
+        help="make an item from what can be found",
+        needs=textcraft.NEEDS,
+        ready=textcraft.ready,
+        add_options=textcraft.add_options,
+        build=textcraft.build,
+    ),
+}
 
 
 def serve(args: Sequence[str]) -> int:

@@ -1,191 +1,200 @@
-"""The HTTP face of any world: upstream's TextCraft wire contract over sessions. Knows no particular world."""
+"""The sessions of one world, as every wire uses them: made, reset, stepped, closed, each call bounded. Knows no HTTP and no particular world."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import asynccontextmanager
-from typing import TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
 
-import orjson
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
-
-from agentgym_envs.bodies import MOST_BYTES, Create, Numbered, Reset, Step, Unprocessable, read_body, read_query
-from agentgym_envs.protocol import Session, World, WorldError
-from agentgym_envs.sessions import Entry, Sessions, not_valid
+from agentgym_envs.calls import Calls, TooSlow
+from agentgym_envs.protocol import JSON, Session, Start, Step, World, WorldError
+from agentgym_envs.sessions import Broken, Entry, Sessions, not_valid
 
 T = TypeVar("T")
-Handler = Callable[[Request], Awaitable[object]]
+logger = logging.getLogger(__name__)
+
+_GRACE_SECONDS = 3.0
+_SWEEPS_PER_IDLE_TIME = 4
+_SWEEP_SECONDS = 30.0
+"""Sessions that nobody uses are closed this often at least, also where no call comes."""
 
 
-def build_app(
-    world: World, *, max_sessions: int = 10_000, idle_seconds: float = 3600.0, oracle: bool = False, clock: Callable[[], float] = time.monotonic
-) -> Starlette:
-    """The server of one world.
+class Shell:
+    """What a wire calls. Methods raise WorldError: of the kinds of ``sessions`` and ``calls``, or the world's own."""
 
-    Args:
-        max_sessions: sessions open at once; one more is refused with a structured error.
-        idle_seconds: a session without a call for longer is closed.
-        oracle: also answer ``GET /oracle``.
-        clock: monotonic seconds.
-    """
-    shell = _Shell(world, Sessions(most=max_sessions, idle_seconds=idle_seconds, clock=clock))
-    gets: dict[str, Handler] = {
-        "/": shell.greet,
-        "/observation": shell.observation,
-        "/detail": shell.detail,
-        "/goal": shell.goal,
-        "/commands": shell.commands,
-    }
-    if oracle:
-        gets["/oracle"] = shell.oracle
-    posts: dict[str, Handler] = {"/step": shell.step, "/reset": shell.reset, "/create": shell.create, "/close": shell.close}
-    # Routes are tried in order, so the one that is called most comes first.
-    routes = [Route(path, _answering(handler), methods=["POST"]) for path, handler in posts.items()]
-    routes += [Route(path, _answering(handler), methods=["GET"]) for path, handler in gets.items()]
-    return Starlette(routes=routes, exception_handlers={HTTPException: _http_error}, lifespan=shell.lifespan)
+    def __init__(
+        self,
+        world: World,
+        *,
+        max_sessions: int = 10_000,
+        idle_seconds: float = 3600.0,
+        call_seconds: float = 60.0,
+        oracle: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``call_seconds`` bounds each call on a world that blocks; the other arguments are those of ``app.build_app``."""
+        self.world = world
+        self.offers_oracle = oracle
+        self.sessions = Sessions(most=max_sessions, idle_seconds=idle_seconds, clock=clock)
+        self.idle_closed = 0
+        """Sessions that were closed because nobody used them."""
+        self._calls = Calls(threads=world.blocking, seconds=call_seconds)
+        self._tasks: set[asyncio.Task[None]] = set()
 
+    async def create(self, first_task: Callable[[int], int] | None = None) -> Entry:
+        """A new session.
 
-class _Shell:
-    """One handler for each route; each returns what becomes the reply's JSON."""
-
-    def __init__(self, world: World, sessions: Sessions) -> None:
-        self._world = world
-        self._sessions = sessions
-
-    @asynccontextmanager
-    async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
-        """Closes every session when the server ends."""
-        yield
-        await self._release(self._sessions.remove_all())
-
-    async def greet(self, _: Request) -> object:
-        return self._world.greeting
-
-    async def create(self, request: Request) -> object:
-        read_body(Create, await _body(request))
-        await self._release(self._sessions.remove_idle())
-        number = self._sessions.reserve()
+        Args:
+            first_task: from the session's number to the task that it starts with; None leaves it without a task.
+        """
+        await self.sweep()
+        number = self.sessions.reserve()
         try:
-            session, observation = await self._open(number % self._world.task_count)
+            session = await self._calls.run(self.world.open, given_up=self._close_when_open)
+            start = None if first_task is None else await self._first(session, first_task(number))
         except BaseException:
-            self._sessions.give_up()
+            self.sessions.give_up()
             raise
-        self._sessions.add(number, session, observation)
-        return {"id": number, "observation": observation, "done": False, "reward": 0}
+        entry = self.sessions.add(number, session)
+        if start is not None:
+            _remember(entry, start)
+        return entry
 
-    async def step(self, request: Request) -> object:
-        body = read_body(Step, await _body(request))
-        async with self._using(body.id) as entry:
-            reply = await self._run(lambda: entry.session.step(body.action))
-            entry.observation, entry.reward, entry.done = reply.observation, reply.reward, reply.done
-        return {"observation": reply.observation, "reward": reply.reward, "done": reply.done}
+    async def reset(self, number: int, index: int) -> Start:
+        """Start task ``index`` in the session."""
+        return await self._call(number, lambda session: session.reset(index), _remember)
 
-    async def reset(self, request: Request) -> object:
-        body = read_body(Reset, await _body(request))
-        async with self._using(body.id) as entry:
-            index = body.data_idx
-            if index is None:
-                raise WorldError("The data_idx null is not valid: expected an integer.")
-            observation = await self._run(lambda: entry.session.reset(index))
-            entry.observation, entry.reward, entry.done = observation, 0, False
-        return {"id": body.id, "observation": observation, "done": False, "reward": 0}
+    async def step(self, number: int, action: str) -> Step:
+        """Execute one action in the session."""
+        return await self._call(number, lambda session: session.step(action), _remember)
 
-    async def close(self, request: Request) -> object:
-        number = read_body(Numbered, await _body(request)).id
-        await self._release(self._sessions.remove_idle())
-        entry = self._sessions.remove(number)
+    async def look(self, number: int, name: str) -> JSON:
+        """What the session shows under a name."""
+        return await self._call(number, lambda session: session.look(name))
+
+    async def oracle(self, number: int) -> tuple[str, ...]:
+        """Actions that solve the session's task from its start."""
+        return await self._call(number, lambda session: session.oracle())
+
+    async def verify(self, number: int) -> bool:
+        """Whether the session's state satisfies its task."""
+        return await self._call(number, lambda session: session.verify())
+
+    async def last(self, number: int) -> Entry:
+        """What the session answered last; looking does not keep it from being idle."""
+        await self.sweep()
+        return self.sessions.look(number)
+
+    async def close(self, number: int) -> bool:
+        """Close the session; False when there is none. A call in flight is waited for, one that was given up is not."""
+        await self.sweep()
+        entry = self.sessions.remove(number)
         if entry is None:
             return False
-        await self._release([entry])
+        if entry.broken is None:
+            await self._release(entry)
         return True
 
-    async def observation(self, request: Request) -> object:
-        return (await self._look(request)).observation
+    async def sweep(self) -> None:
+        """Close the sessions that nobody has used for too long; where closing takes time, this does not wait for it."""
+        for entry in self.sessions.remove_idle():
+            self.idle_closed += 1
+            logger.info("session closed, idle", extra={"session": entry.number})
+            if self.world.blocking:
+                self._later(self._release(entry))
+            else:
+                await self._release(entry)
 
-    async def detail(self, request: Request) -> object:
-        entry = await self._look(request)
-        return {"observation": entry.observation, "done": entry.done, "reward": entry.reward, "deleted": False}
+    async def sweep_forever(self) -> None:
+        """Sweep also where no call comes."""
+        while True:
+            await asyncio.sleep(min(_SWEEP_SECONDS, self.sessions.idle_seconds / _SWEEPS_PER_IDLE_TIME))
+            await self.sweep()
 
-    async def goal(self, request: Request) -> object:
-        async with self._using(read_query(request.query_params).id) as entry:
-            return await self._run(entry.session.goal)
+    async def end(self) -> int:
+        """Close every session and the world; how many calls run on regardless."""
+        for entry in self.sessions.remove_all():
+            self._later(self._release(entry))
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+        stuck = await self._calls.close(_GRACE_SECONDS)
+        self.world.close()
+        return stuck
 
-    async def commands(self, request: Request) -> object:
-        async with self._using(read_query(request.query_params).id) as entry:
-            return "\n".join(await self._run(entry.session.commands))
-
-    async def oracle(self, request: Request) -> object:
-        async with self._using(read_query(request.query_params).id) as entry:
-            return {"actions": await self._run(entry.session.oracle)}
-
-    @asynccontextmanager
-    async def _using(self, number: int) -> AsyncIterator[Entry]:
-        """The session, for one call: calls on it wait for each other, and one that waited may find it closed."""
-        await self._release(self._sessions.remove_idle())
-        entry = self._sessions.use(number)
+    async def _call(self, number: int, call: Callable[[Session], T], then: Callable[[Entry, T], None] | None = None) -> T:
+        """One call on a session: calls on it wait for each other, and one that waited may find it closed or broken."""
+        await self.sweep()
+        entry = self.sessions.use(number)
         async with entry.one_call:
             if entry.closed:
                 raise not_valid(number)
-            yield entry
+            if entry.broken is not None:
+                raise Broken(entry.broken)
+            try:
+                value = await self._calls.run(lambda: call(entry.session), given_up=lambda running: self._give_up(entry, running))
+            except TooSlow as err:
+                raise TooSlow(entry.broken) from err
+            if then is not None:
+                then(entry, value)
+            return value
 
-    async def _open(self, index: int) -> tuple[Session, str]:
-        """A session at the start of a task, and its first observation."""
-        session = await self._run(self._world.open)
+    def _give_up(self, entry: Entry, running: asyncio.Future[T]) -> None:
+        """The session is broken from now on, and is closed when the call that runs in it has ended."""
+        entry.broken = f"The session {entry.number} is broken: a call took longer than {self._calls.seconds:g} seconds. Create another."
+        logger.warning("call given up", extra={"session": entry.number, "seconds": self._calls.seconds})
+
+        def ended(_: asyncio.Future[T]) -> None:
+            self.sessions.forget(entry)
+            self._later(self._release(entry))
+
+        running.add_done_callback(ended)
+
+    async def _first(self, session: Session, index: int) -> Start:
+        """The start of a new session's task; a session that cannot start it is closed."""
+        running: asyncio.Future[Start] | None = None
+
+        def given_up(future: asyncio.Future[Start]) -> None:
+            nonlocal running
+            running = future
+
         try:
-            return session, await self._run(lambda: session.reset(index))
+            return await self._calls.run(lambda: session.reset(index), given_up=given_up)
         except BaseException:
-            await self._run(session.close)
+            if running is None:
+                await self._calls.run(session.close)
+            else:
+                running.add_done_callback(lambda _: self._later(self._calls.run(session.close)))
             raise
 
-    async def _look(self, request: Request) -> Entry:
-        number = read_query(request.query_params).id
-        await self._release(self._sessions.remove_idle())
-        return self._sessions.look(number)
+    def _close_when_open(self, opening: asyncio.Future[Session]) -> None:
+        def opened(future: asyncio.Future[Session]) -> None:
+            if not future.cancelled() and future.exception() is None:
+                self._later(self._calls.run(future.result().close))
 
-    async def _release(self, entries: Iterable[Entry]) -> None:
-        for entry in entries:
-            async with entry.one_call:
-                entry.closed = True
-                await self._run(entry.session.close)
+        opening.add_done_callback(opened)
 
-    async def _run(self, call: Callable[[], T]) -> T:
-        return await asyncio.to_thread(call) if self._world.blocking else call()
+    async def _release(self, entry: Entry) -> None:
+        async with entry.one_call:
+            entry.closed = True
+            try:
+                await self._calls.run(entry.session.close)
+            except WorldError as err:
+                logger.error("session not closed", extra={"session": entry.number, "reason": str(err)})
 
+    def _later(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do it without waiting for it; ``end`` does."""
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
 
-def _answering(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
-    """The handler's value as JSON; a world's refusal as HTTP 200 with ``error``, as upstream; a body that is not understood as 422."""
-
-    async def answer(request: Request) -> Response:
-        try:
-            return _json(await handler(request))
-        except WorldError as refused:
-            return _json({"error": str(refused)})
-        except Unprocessable as refused:
-            return _json({"detail": refused.detail}, 422)
-
-    return answer
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (failure := task.exception()) is not None:
+            logger.error("session not closed", exc_info=failure)
 
 
-async def _body(request: Request) -> bytes:
-    """The whole body; HTTP 413 when it is longer than MOST_BYTES, read no further."""
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MOST_BYTES:
-            raise HTTPException(413, f"The body is longer than {MOST_BYTES} bytes.")
-    return body
-
-
-async def _http_error(_: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    return _json({"detail": error.detail}, error.status_code)
-
-
-def _json(value: object, status: int = 200) -> Response:
-    return Response(orjson.dumps(value), status, media_type="application/json")
+def _remember(entry: Entry, said: Start | Step) -> None:
+    entry.observation, entry.extra = said.observation, said.extra
+    entry.reward, entry.done = (said.reward, said.done) if isinstance(said, Step) else (0, False)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, MutableMapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import httpx
 
-from agentgym_envs.protocol import Step, World, WorldError
-from agentgym_envs.shell import build_app
+from agentgym_envs.app import App, build_app
+from agentgym_envs.protocol import JSON, Start, Step, World, WorldError
 from agentgym_envs.textcraft.world import TextCraft
 from tests.envs.books import tiny_book
 
@@ -19,8 +20,22 @@ from tests.envs.books import tiny_book
 async def client_of(world: World | None = None, **options: object) -> AsyncIterator[httpx.AsyncClient]:
     """A client of the app of ``world`` (the tiny TextCraft by default), from its start to its end."""
     app = build_app(world or TextCraft(book=tiny_book()), **options)  # type: ignore[arg-type]
-    async with app.router.lifespan_context(app), httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://world") as client:
+    async with living(app), httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://world") as client:
         yield client
+
+
+@asynccontextmanager
+async def living(app: App) -> AsyncIterator[None]:
+    """The app between its start and its end, as a server runs it."""
+    said: asyncio.Queue[dict[str, object]] = asyncio.Queue()
+    answers: asyncio.Queue[MutableMapping[str, object]] = asyncio.Queue()
+    life = asyncio.ensure_future(app({"type": "lifespan"}, said.get, answers.put))
+    await said.put({"type": "lifespan.startup"})
+    assert (await answers.get())["type"] == "lifespan.startup.complete"
+    yield
+    await said.put({"type": "lifespan.shutdown"})
+    assert (await answers.get())["type"] == "lifespan.shutdown.complete"
+    await life
 
 
 @dataclass
@@ -40,10 +55,10 @@ class SlowSession:
     world: SlowWorld
     inside: int = 0
 
-    def reset(self, index: int) -> str:
+    def reset(self, index: int) -> Start:
         if self.world.broken:
             raise WorldError("The world is broken.")
-        return f"task {index}"
+        return Start(f"task {index}")
 
     def step(self, action: str) -> Step:
         self.inside += 1
@@ -53,14 +68,14 @@ class SlowSession:
         self.inside -= 1
         return Step(said, 0, False)
 
-    def goal(self) -> str:
-        return "wait"
-
-    def commands(self) -> tuple[str, ...]:
-        return ()
+    def look(self, name: str) -> JSON:
+        raise WorldError("The world shows nothing.")
 
     def oracle(self) -> tuple[str, ...]:
         raise WorldError("This world has no oracle.")
+
+    def verify(self) -> bool:
+        raise WorldError("This world has no verifier.")
 
     def close(self) -> None:
         self.world.closed += 1
@@ -74,13 +89,18 @@ class SlowWorld:
     entered: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     closed: int = 0
     broken: bool = False
+    over: int = 0
     name: str = "slow"
+    wire: str = "textcraft"
     greeting: str = "slow"
     task_count: int = 3
     blocking: bool = True
 
     def open(self) -> SlowSession:
         return SlowSession(self)
+
+    def close(self) -> None:
+        self.over += 1
 
 
 async def answered(client: httpx.AsyncClient, path: str, **body: object) -> object:

@@ -147,5 +147,6 @@ def test_sessions_that_are_being_opened_count_against_the_limit() -> None:
         sessions.reserve()
     sessions.give_up()
     number = sessions.reserve()
-    sessions.add(number, SlowSession(SlowWorld()), "prompt")
-    assert (number, sessions.look(1).observation) == (1, "prompt")
+    session = SlowSession(SlowWorld())
+    sessions.add(number, session)
+    assert (number, sessions.look(1).session) == (1, session)

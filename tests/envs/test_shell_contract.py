@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from agentgym_envs.bodies import MOST_BYTES
+from agentgym_envs.app import MOST_BYTES
 from tests.envs.servers import answered, client_of
 
 LAMP = 3

@@ -176,5 +176,5 @@ def test_the_option_recipes_serves_the_folder_and_the_option_book_a_shipped_book
     add_options(parser)
     folder_of(tmp_path, a=shapeless(item("reed_mat"), item("reed")))
     world = build(parser.parse_args(["--recipes", str(tmp_path)]))
-    assert (world.task_count, world.open().reset(0)) == (1, "Crafting commands:\ncraft 1 reed mat using 1 reed\n\nGoal: craft reed mat.")
+    assert (world.task_count, world.open().reset(0).observation) == (1, "Crafting commands:\ncraft 1 reed mat using 1 reed\n\nGoal: craft reed mat.")
     assert [build(parser.parse_args(args)).task_count for args in ([], ["--book", "big"], ["--book", "laptop"])] == [544, 544, 1920]

@@ -58,7 +58,7 @@ def test_special_tokens_lay_out_a_turn(tokenizer: Tokenizer) -> None:
 def test_everything_said_in_every_laptop_task_is_known_and_decodes_to_itself(tokenizer: Tokenizer) -> None:
     goals = len(LAPTOP.goals)
     session = TextCraft(book=LAPTOP).open()
-    prompts = [session.reset(index) for index in range(LAPTOP.task_count)]
+    prompts = [session.reset(index).observation for index in range(LAPTOP.task_count)]
     episodes = []
     for rank in range(goals):
         session.reset(rank)

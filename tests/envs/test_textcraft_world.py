@@ -134,7 +134,7 @@ def test_a_reset_empties_the_inventory_and_changes_the_goal() -> None:
     session = started("rope")
     play(session, "get 3 flax")
     session.reset(3)
-    assert session.goal() == "lamp"
+    assert session.look("goal") == "lamp"
     assert said(session, "inventory") == ["Inventory: You are not carrying anything."]
 
 
@@ -229,7 +229,7 @@ def test_mended_a_reset_does_not_teach_the_goal_the_recipes_of_its_parts() -> No
 
 def test_a_session_without_a_task_refuses_everything() -> None:
     session = TextCraft(book=tiny_book()).open()
-    for call in (lambda: session.step("inventory"), session.goal, session.commands, session.oracle):
+    for call in (lambda: session.step("inventory"), lambda: session.look("goal"), lambda: session.look("commands"), session.oracle):
         with pytest.raises(WorldError, match="has no task"):
             call()
 

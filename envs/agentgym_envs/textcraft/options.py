@@ -10,6 +10,13 @@ from agentgym_envs.textcraft.book import shipped_book
 from agentgym_envs.textcraft.game import game_book
 from agentgym_envs.textcraft.world import TextCraft
 
+NEEDS = "Nothing beside the core."
+
+
+def ready() -> str | None:
+    """Always."""
+    return None
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Options that only this world has."""

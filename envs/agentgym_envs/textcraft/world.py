@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from agentgym_envs.protocol import Step, WorldError
+from agentgym_envs.protocol import JSON, Start, Step, WorldError
 from agentgym_envs.textcraft.book import Book, Ingredient, Recipe
 from agentgym_envs.textcraft.listing import goal_of, listed_recipes, render
 from agentgym_envs.textcraft.plan import plan
@@ -33,6 +33,7 @@ class TextCraft:
     wrap: bool = False
     """Take task numbers modulo their count, as upstream does, where they would be refused."""
     name: str = "textcraft"
+    wire: str = "textcraft"
     greeting: str = "This is environment TextCraft."
     blocking: bool = False
     _listings: dict[int, tuple[Recipe, ...]] = field(default_factory=dict, repr=False)
@@ -53,6 +54,9 @@ class TextCraft:
         """A session that has not been reset yet."""
         return TextCraftSession(self)
 
+    def close(self) -> None:
+        """Nothing is held."""
+
 
 @dataclass(slots=True)
 class TextCraftSession:
@@ -64,18 +68,18 @@ class TextCraftSession:
     _done: bool = False
     _inventory: dict[str, int] = field(default_factory=dict)
 
-    def reset(self, index: int) -> str:
-        """Start task ``index`` with an empty inventory and return its prompt."""
+    def reset(self, index: int) -> Start:
+        """Start task ``index`` with an empty inventory."""
         count = self.world.task_count
         if not self.world.wrap and not 0 <= index < count:
             raise WorldError(f"The data_idx {str(index)[:40]} is out of range: expected 0 to {count - 1}.")
         self._goal, self._listed = goal_of(self.world.book, index % count), self.world.listing(index % count)
         self._done, self._inventory = False, {}
-        return render(self._listed, self._goal)
+        return Start(render(self._listed, self._goal))
 
     def step(self, action: str) -> Step:
         """Execute one action; reward 1 and done when it makes the goal."""
-        goal = self.goal()
+        goal = self._asked()
         if self._done:
             raise WorldError("The task has finished. Reset the session to start a task.")
         try:
@@ -85,23 +89,32 @@ class TextCraftSession:
         self._done = made == goal
         return Step(observation, int(self._done), self._done)
 
-    def goal(self) -> str:
+    def look(self, name: str) -> JSON:
+        """The ``goal``, or the ``commands``: the listed recipes, one a line."""
+        goal = self._asked()
+        match name:
+            case "goal":
+                return goal
+            case "commands":
+                return "\n".join(map(str, self._listed))
+        raise WorldError(f"The world shows a goal and commands, not {name[:_QUOTED_CHARACTERS]}.")
+
+    def oracle(self) -> tuple[str, ...]:
+        """Actions that make the goal from an empty inventory with the listed recipes."""
+        return plan(self.world.book, self._listed, self._asked())
+
+    def verify(self) -> bool:
+        """There is no verifier: the reward says it all."""
+        raise WorldError("The world has no verifier.")
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _asked(self) -> str:
         """The item to make."""
         if self._goal is None:
             raise WorldError("The session has no task. Reset it first.")
         return self._goal
-
-    def commands(self) -> tuple[str, ...]:
-        """The listed recipes."""
-        self.goal()
-        return tuple(map(str, self._listed))
-
-    def oracle(self) -> tuple[str, ...]:
-        """Actions that make the goal from an empty inventory with the listed recipes."""
-        return plan(self.world.book, self._listed, self.goal())
-
-    def close(self) -> None:
-        """Nothing is held."""
 
     def _execute(self, action: str) -> tuple[str, str | None]:
         """The observation, and the item that was crafted."""
