@@ -17,7 +17,7 @@ import orjson
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
-from agentgym_envs.shell import build_app
+from agentgym_envs.app import build_app
 from agentgym_envs.textcraft.book import shipped_book
 from agentgym_envs.textcraft.world import TextCraft
 
