@@ -1,24 +1,34 @@
-"""Writes the generated blocks of the pages in this folder: help texts, the exit codes, the checks of a probe, what engines can do.
+"""Writes the generated blocks of the pages in this folder: help texts, keys of a dialect, exit codes, checks of a probe, what engines can do.
 
-``python docs/generate.py`` brings every page up to date; a test fails while one is not. A block stands between
-``<!-- agentgym VERB --help -->``, ``<!-- exit codes -->``, ``<!-- checks -->`` or ``<!-- engine features -->`` and ``<!-- end -->``.
+``python docs/generate.py`` brings every page up to date; a test fails while one is not. A block stands between ``<!-- end -->`` and one of
+``<!-- agentgym VERB --help -->``, ``<!-- dialect keys -->``, ``<!-- exit codes -->``, ``<!-- checks -->`` and ``<!-- engine features -->``.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import get_type_hints
 
 from agentgym_cli import errors
 from agentgym_cli.env.checks import CHECKS
+from agentgym_cli.env.dialect import section_in
+from agentgym_cli.env.dialect_schema import DialectSpec
 from agentgym_cli.errors import AgentgymError, ExitCode
 from agentgym_cli.recipe import features
 
 PAGES = Path(__file__).parent
-BLOCK = re.compile(r"(?P<open><!-- (?P<what>agentgym [a-z -]*--help|exit codes|checks|engine features) -->\n)(?P<body>.*?)(?P<close><!-- end -->)", re.DOTALL)
+BLOCK = re.compile(
+    r"(?P<open><!-- (?P<what>agentgym [a-z -]*--help|dialect keys|exit codes|checks|engine features) -->\n)(?P<body>.*?)(?P<close><!-- end -->)",
+    re.DOTALL,
+)
+NULL = re.compile(r"\bNone\b")
 NOT_A_FAILURE = {
     ExitCode.OK: "The command did what it was asked to do.",
     ExitCode.UNEXPECTED: "A fault of agentgym; standard error has the traceback.",
@@ -36,6 +46,8 @@ def body(what: str) -> str:
         return exit_codes()
     if what == "checks":
         return checks()
+    if what == "dialect keys":
+        return dialect_keys()
     if what == "engine features":
         return features.table()
     return f"```text\n{help_text(what.split()[1:])}\n```\n"
@@ -54,6 +66,45 @@ def help_text(arguments: list[str]) -> str:
         check=True,
     )
     return "\n".join(line.rstrip() for line in done.stdout.strip().splitlines())
+
+
+def dialect_keys() -> str:
+    """A table of each section of a dialect file, the whole file first: key, default, what it says."""
+    said: dict[str, str] = {}
+    sections = _sections(DialectSpec, "The file")
+    return "\n".join(line for title, section in sections for line in (f"**{title}.** {section.__doc__}", "", *_keys(section, said)))
+
+
+def _sections(section: type, title: str) -> Iterator[tuple[str, type]]:
+    """A section and those inside it, each once, with the key where it first stands."""
+    found = {section: title}
+    queue = [section]
+    while queue:
+        for name, hint in get_type_hints(queue.pop(0)).items():
+            inner = section_in(hint)
+            if inner is not None and inner not in found:
+                found[inner] = f"`{name}`"
+                queue.append(inner)
+    return ((title, each) for each, title in found.items())
+
+
+def _keys(section: type, said: dict[str, str]) -> Iterator[str]:
+    """Rows of a table; a key that says nothing of itself and stood in an earlier section is left out."""
+    yield from ("| key | default | what it says |", "|---|---|---|")
+    for field in dataclasses.fields(section):
+        about = section.__pydantic_fields__[field.name]
+        inner = section_in(get_type_hints(section)[field.name])
+        if about.description is None and field.name in said:
+            continue
+        said[field.name] = about.description or inner.__doc__
+        default = "required" if about.is_required() else f"`{_default(about.get_default(call_default_factory=True))}`"
+        words = " ".join(said[field.name].split()).replace("``", "`").replace("|", "\\|")
+        yield f"| `{field.name}` | {default} | {re.sub(NULL, 'null', words)} |"
+    yield ""
+
+
+def _default(value: object) -> str:
+    return "{}" if dataclasses.is_dataclass(value) else json.dumps(value)
 
 
 def exit_codes() -> str:

@@ -182,12 +182,12 @@ def _names_at(place: tuple[str | int, ...]) -> list[str]:
     for token in place:
         hints = get_type_hints(owner)
         if token in hints:
-            owner = _section_in(hints[str(token)]) or owner
+            owner = section_in(hints[str(token)]) or owner
     return [field.name for field in fields(owner)]
 
 
-def _section_in(hint: object) -> type | None:
+def section_in(hint: object) -> type | None:
     """The one section inside a type such as ``tuple[Match, ...]``, ``dict[Name, ActionSpec]`` or ``CloseRoute | None``."""
     if isinstance(hint, type) and is_dataclass(hint):
         return hint
-    return next((found for inner in get_args(hint) if (found := _section_in(inner)) is not None), None)
+    return next((found for inner in get_args(hint) if (found := section_in(inner)) is not None), None)

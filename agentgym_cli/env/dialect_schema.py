@@ -106,6 +106,7 @@ class HealthRoute:
     """Says that a server is up, and which environment it is."""
 
     call: Http
+    """Method and path; where the dialect has a socket, ``SEND`` and the type of a frame, in every route but this one."""
     format: Literal["json", "text"] = "json"
     """``text`` takes the whole body as a string."""
     greeting: Match
@@ -139,6 +140,7 @@ class ResetRoute:
     observation: Pointer | None
     """Where the reply has the first observation, a string; null asks the observe route for it."""
     observation_format: TextFormat = "text"
+    """``text`` takes the string at the pointer, ``json`` whatever is there, as JSON with sorted keys."""
     choices: Pointer | None = None
     """Where the reply lists the actions that can be taken, strings; they go on a line behind the observation (``choices_say``)."""
 
@@ -153,9 +155,11 @@ class StepRoute:
     not_errors: tuple[Match, ...] = ()
     """Replies that answer an action which the world did not understand: a turn, although an entry of ``errors`` describes them."""
     action_field: FieldName
+    """Request field that takes the action."""
     action_suffix: Annotated[str, Field(max_length=20)] = ""
     """What the server wants after every action, e.g. a line feed."""
     observation: Pointer
+    """Where the reply has the observation."""
     observation_format: TextFormat = "text"
     reward: Pointer
     """Where the reply has the reward, a finite number."""
@@ -177,6 +181,7 @@ class ObserveRoute:
     send: dict[FieldName, Scalar] = Field(default_factory=dict)
     errors: tuple[Match, ...] = ()
     observation: Pointer
+    """Where the reply has the observation."""
     observation_format: TextFormat = "text"
 
 
@@ -234,7 +239,7 @@ class Routes:
     step: StepRoute
     observe: ObserveRoute | None = None
     close: CloseRoute | None = None
-    """None: sessions cannot be released; closing is then nothing at all."""
+    """Releases a session; None where sessions cannot be released: closing is then nothing at all."""
     choices: ChoicesRoute | None = None
     oracle: OracleRoute | None = None
     verify: VerifyRoute | None = None

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import re
 import time
 from pathlib import Path
 
+import httpx
 import pytest
 
 from agentgym_cli.cli.main import main
-from agentgym_cli.env.client import HttpEnvClient
+from agentgym_cli.env.client import HttpEnvClient, build_http
 from agentgym_cli.env.dialect import load_dialect, shipped_dialects
 from agentgym_cli.env.pattern_trial import slow_text
 from agentgym_cli.env.probe import probe
+from agentgym_cli.episode.actions import read_action
 from agentgym_cli.errors import RecipeError
 from tests.env.upstream_worlds import Upstream
 
@@ -56,6 +60,35 @@ async def test_a_dialect_of_ones_own_is_read_played_and_probed(folder):
     assert (await session.step("click[Buy Now]")).reward == 1.0
     async with world.http() as http:
         assert (await probe(["http://mine"], dialect, http=http)).ok
+
+
+def riddles(request: httpx.Request) -> httpx.Response:
+    """The server that docs/contracts.md describes."""
+    body = json.loads(request.content or b"{}")
+    answers = {
+        "/": {"world": "riddles"},
+        "/new": {"session": "a1"},
+        "/begin": {"puzzle": f"Riddle {body.get('number')}: what says meow?"},
+        "/try": {"verdict": "Right." if body.get("guess") == "cat" else "That is no word.", "points": 10, "over": body.get("guess") == "cat"},
+        "/end": {"ended": True},
+    }
+    wrong = request.url.path in ("/begin", "/try", "/end") and body.get("session") != "a1"
+    return httpx.Response(200, json={"problem": "no such session"} if wrong else answers[request.url.path])
+
+
+async def test_the_example_of_the_documentation_is_a_dialect_that_plays(tmp_path):
+    page = (Path(__file__).parents[2] / "docs" / "contracts.md").read_text()
+    (example,) = re.findall(r"```yaml\n(name: riddles\n.*?)```", page, re.DOTALL)
+    (tmp_path / "riddles.yaml").write_text(example)
+    (tmp_path / "riddles.txt").write_text("Solve.")
+    dialect = load_dialect(tmp_path / "riddles.yaml")
+    session = await HttpEnvClient(build_http(transport=httpx.MockTransport(riddles)), dialect, ["http://riddles"]).open()
+    assert await session.reset(3) == "Riddle 3: what says meow?"
+    assert (await session.step("dog")).observation == "That is no word."
+    said = read_action("It meows.\nAnswer: cat", dialect.rules().actions["react"]).action
+    reply = await session.step(said)
+    assert (reply.reward, reply.done, dialect.spec.success.met([reply.reward])) == (10.0, True, True)
+    await session.close()
 
 
 @pytest.mark.parametrize(
