@@ -87,7 +87,7 @@ def _print_rungs(check: CheckResult, console: Console) -> None:
 
 def _print_side_by_side(servers: Sequence[ServerReport], console: Console) -> None:
     """Checks by servers; a server is a number, explained below."""
-    table = Table(box=None, padding=(0, 1))
+    table = Table(box=None, padding=(0, 1, 0, 0))
     table.add_column("check", no_wrap=True)
     for number, _ in enumerate(servers, start=1):
         table.add_column(str(number), justify="right", no_wrap=True)

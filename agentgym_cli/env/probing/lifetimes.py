@@ -8,7 +8,7 @@ import time
 from agentgym_cli.env.contract import EnvFailure
 from agentgym_cli.env.findings import Bench, NotApplicable, NotMet, answered
 from agentgym_cli.env.memory import ServerProcess, find_server
-from agentgym_cli.env.probing.play import LOST, alone, same_reply, same_start
+from agentgym_cli.env.probing.play import LOST, alone, play, same_reply, same_start
 from agentgym_cli.env.reply import SessionId, shortened
 
 _BATCH = 16
@@ -54,26 +54,25 @@ async def leak(bench: Bench) -> str:
     if bench.spec.routes.close is None:
         raise NotApplicable("the dialect has no such route as close")
     process = await asyncio.to_thread(find_server, bench.endpoint.url)
-    began = time.monotonic()
-    warm = await _cycles(bench, bench.effort.cycles // 2, began, done=0)
+    half, began = bench.effort.seconds / 2, time.monotonic()
+    warm = await _cycles(bench, bench.effort.cycles // 2, began + half, done=0)
     before = process.resident_bytes() if process is not None else None
-    further = await _cycles(bench, bench.effort.cycles - warm, began, done=warm)
+    further = await _cycles(bench, bench.effort.cycles - warm, began + 2 * half, done=warm)
     said = f"{warm + further} sessions made and closed"
     return f"{said}; {_growth(process, before, further)}"
 
 
-async def _cycles(bench: Bench, count: int, began: float, *, done: int) -> int:
-    """How many of ``count`` sessions were made, started and closed in the time there is. Raises NotMet where one cannot be made any more."""
+async def _cycles(bench: Bench, count: int, until: float, *, done: int) -> int:
+    """How many of ``count`` sessions were made, started and closed until then. Raises NotMet where one cannot be made any more."""
     for number in range(count):
-        if number and time.monotonic() - began > bench.effort.seconds:
+        if number and time.monotonic() > until:
             return number
         try:
-            session = await bench.endpoint.create()
-            await bench.endpoint.reset(session, bench.first_task)
+            async with bench.sessions(1) as [session]:
+                await bench.endpoint.reset(session, bench.first_task)
         except EnvFailure as failure:
             finding = f"expected a session like every one before, got {failure.cause.value} after {done + number} were made and closed: {failure}"
             raise NotMet(finding) from failure
-        await bench.endpoint.close(session)
     return count
 
 
@@ -97,14 +96,15 @@ async def idle_expiry(bench: Bench) -> str:
     expected, seconds = await alone(bench, index, actions), bench.idle_seconds
     async with bench.sessions(1) as [session]:
         await bench.endpoint.reset(session, index)
+        before = await play(bench.endpoint, session, actions[:1])
         await asyncio.sleep(seconds)
         try:
-            replies = [await bench.endpoint.step(session, action) for action, _ in zip(actions, expected, strict=False)]
+            replies = [*before, *await play(bench.endpoint, session, actions[1 : len(expected)] or actions)]
         except EnvFailure as failure:
             if failure.cause in LOST:
                 raise
             finding = f"expected a session to live through {seconds:g} s without a call, got {failure.cause.value}: {failure}"
             raise NotMet(finding) from failure
-        for action, before, now in zip(actions, expected, replies, strict=False):
-            same_reply(action, before, now, f"after {seconds:g} s without a call")
+        for action, one, other in zip(actions, expected, replies, strict=False):
+            same_reply(action, one, other, f"after {seconds:g} s without a call")
     return f"alive after {seconds:g} s without a call"

@@ -96,8 +96,8 @@ async def hostile_text(bench: Bench) -> str:
 
 async def _as_ever(bench: Bench, session: SessionId, when: str) -> None:
     """Raises NotMet when the session does not start its task as before."""
-    expected = await bench.first_observation(bench.first_task)
     try:
+        expected = await bench.first_observation(bench.first_task)
         got = await bench.endpoint.reset(session, bench.first_task)
     except EnvFailure as failure:
         raise NotMet(f"expected the next good request to be answered {when}, got {failure.cause.value}: {failure}") from failure
