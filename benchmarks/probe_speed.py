@@ -21,7 +21,7 @@ import httpx
 from agentgym_cli.env.dialect import load_dialect
 from agentgym_cli.env.launch import launch
 from agentgym_cli.env.probe import probe
-from agentgym_cli.env.wire import build_http
+from agentgym_cli.env.wire import DirectClient, build_http
 
 DIALECT = "textcraft"
 WORLD, BOOK = "textcraft", ("--book", "laptop")
@@ -46,34 +46,33 @@ class Measured:
         return f"| {self.servers} | {self.wall:.1f} | {self.cpu:.1f} | {self.calls:,} | {self.calls / self.wall:,.0f} | {self.alarms} |"
 
 
-class Counted(httpx.AsyncClient):
-    """Counts the calls that go through to a client."""
+class Counted(httpx.AsyncBaseTransport):
+    """Counts the calls that go through to a transport."""
 
-    def __init__(self, inner: httpx.AsyncClient) -> None:
-        super().__init__(trust_env=False)
+    def __init__(self, inner: httpx.AsyncBaseTransport) -> None:
         self.inner = inner
         self.calls = 0
 
-    async def send(self, request: httpx.Request, **options: object) -> httpx.Response:  # type: ignore[override]
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """One exchange."""
         self.calls += 1
-        return await self.inner.send(request, **options)  # type: ignore[arg-type]
+        return await self.inner.handle_async_request(request)
 
 
 async def measured(servers: int) -> Measured:
     """Serve, probe once, and end the servers."""
     dialect = load_dialect(DIALECT)
     async with launch(WORLD, BOOK, replicas=servers, oracle=True, start_seconds=30 + START_SECONDS_EACH * servers) as urls, build_http() as inner:
-        http = Counted(inner)
+        assert isinstance(inner, DirectClient)
+        counted = Counted(inner.transport)
         wall, cpu = time.perf_counter(), time.process_time()
         async with asyncio.timeout(LONGEST_SECONDS):
-            report = await probe(urls, dialect, http=http)
+            report = await probe(urls, dialect, http=build_http(transport=counted))
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-        await http.aclose()
     for server in report.servers:
         for check in server.failed:
             sys.stderr.write(f"{server.url}: {check.name}: {check.detail}\n")
-    return Measured(servers=servers, wall=wall, cpu=cpu, calls=http.calls, alarms=sum(len(server.failed) for server in report.servers))
+    return Measured(servers=servers, wall=wall, cpu=cpu, calls=counted.calls, alarms=sum(len(server.failed) for server in report.servers))
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ import socket
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
@@ -22,7 +22,7 @@ from agentgym_envs.textcraft.book import shipped_book
 from agentgym_envs.textcraft.world import TextCraft
 
 JSON = b"application/json"
-WORLD = TextCraft(book=shipped_book("laptop"))
+TASK_COUNT = shipped_book("laptop").task_count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,9 +112,9 @@ class Healthy:
         return Answer(b"".join(message.get("body", b"") for message in said), said[0]["status"])
 
 
-def textcraft(*, wrap: bool = False, **options: Any) -> Any:
+def textcraft(*, book: str = "laptop", wrap: bool = False, **options: Any) -> Any:
     """The healthy app; ``wrap`` takes task numbers modulo their count, further options are the shell's."""
-    return build_app(replace(WORLD, wrap=wrap), oracle=True, **options)
+    return build_app(TextCraft(book=shipped_book(book), wrap=wrap), oracle=True, **options)
 
 
 @dataclass(slots=True)

@@ -18,7 +18,7 @@ from agentgym_cli.env.probe import EFFORT, CheckResult, probe
 from agentgym_cli.env.survey import survey
 from agentgym_cli.env.wire import build_http
 from tests.env import zoo
-from tests.env.cage import WORLD, Den, Healthy, Server
+from tests.env.cage import TASK_COUNT, Den, Healthy, Server
 from tests.episode.virtual_time import run_virtual
 
 URL = "http://zoo"
@@ -99,7 +99,7 @@ def probed(fault: zoo.Fault, *, level: Level = "quick", concurrency: int = 2) ->
 
     async def asked() -> dict[str, CheckResult]:
         async with caged(fault()) as http:
-            report = await probe([URL], STRICT, tasks=TASKS, size=WORLD.task_count, concurrency=concurrency, level=level, http=http)
+            report = await probe([URL], STRICT, tasks=TASKS, size=TASK_COUNT, concurrency=concurrency, level=level, http=http)
         return {check.name: check for check in report.servers[0].checks}
 
     return run_virtual(asked())

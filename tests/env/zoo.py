@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.env.cage import WORLD, Answer, Asked, Healthy, Server, textcraft
+from tests.env.cage import TASK_COUNT, Answer, Asked, Healthy, Server, textcraft
 
 Fault = Callable[[], Server]
 """Makes a server with the fault, and with sessions of its own."""
@@ -268,7 +268,7 @@ def other_order() -> Server:
     healthy = Healthy()
 
     async def answer(asked: Asked) -> Answer:
-        known = asked.path == "/reset" and 0 <= asked.task < WORLD.task_count
+        known = asked.path == "/reset" and 0 <= asked.task < TASK_COUNT
         return await healthy(asked.saying(data_idx=asked.task ^ 1) if known else asked)
 
     return answer
