@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import uvicorn
 
 from agentgym_envs.app import build_app
+from agentgym_envs.package_prep import options as package_prep
 from agentgym_envs.protocol import World
 from agentgym_envs.textcraft import options as textcraft
 
@@ -42,6 +43,13 @@ class Offered:
 
 
 WORLDS = {
+    "package_prep": Offered(
+        help="pack what is ordered, verify the package and dispatch it",
+        needs=package_prep.NEEDS,
+        ready=package_prep.ready,
+        add_options=package_prep.add_options,
+        build=package_prep.build,
+    ),
     "textcraft": Offered(
         help="make an item from what can be found",
         needs=textcraft.NEEDS,
