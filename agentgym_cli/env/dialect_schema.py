@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 from agentgym_cli.env.pointer import PATTERN, Json, PointerMiss, resolve
 from agentgym_cli.env.socket_schema import SocketSpec
 from agentgym_cli.recipe.schema.base import Name, section
+from agentgym_cli.recipe.wording import shown
 
 
 def _compiles(pattern: str) -> str:
@@ -453,7 +454,7 @@ class DialectSpec:
     def _formats_fit(self) -> DialectSpec:
         for name, action in self.actions.items():
             if (action.call == "json") is not (name == "function_call"):
-                raise ValueError(f"expected call: json in actions.function_call, and there only, got {action.call!r} in actions.{name}")
+                raise ValueError(f"expected call: json in actions.function_call, and there only, got {shown(action.call)} in actions.{name}")
             if action.call is not None and not self.functions:
                 raise ValueError(f"expected functions, which actions.{name} calls, got none")
         for function, templates in self.functions.items():

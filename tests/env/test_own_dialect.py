@@ -97,7 +97,7 @@ async def test_the_example_of_the_documentation_is_a_dialect_that_plays(tmp_path
         ("semantics:", "semantic:", ":18: semantic: expected one of name, ", "did you mean semantics?"),
         ("prompt: call.txt", "prompts: call.txt", ":16: actions.function_call.prompts: expected one of pattern,", "did you mean prompt?"),
         ("call: json", "call: jsn", "actions.function_call.call: expected one of json, python, got 'jsn'", "did you mean json?"),
-        ("call: json, ", "", "expected call: json in actions.function_call, and there only, got None in actions.function_call", None),
+        ("call: json, ", "", "expected call: json in actions.function_call, and there only, got null in actions.function_call", None),
         ("{pattern: 'Action:(.*)'}", "{pattern: 'A(.*)', call: json, on_none: no}", "and there only, got 'json' in actions.react", None),
         ("on_none: Call a function., ", "", "actions.function_call: expected on_none beside call", None),
         ('functions:\n  click: ["click[{item}]"]\n', "", "expected functions, which actions.function_call calls, got none", None),
