@@ -3,7 +3,8 @@
     python benchmarks/probe_speed.py --servers 1 8 32 128
 
 Serves the laptop TextCraft from that many processes on loopback, probes all of them at once, and prints one row for each number of servers.
-Wall time includes the servers' work, which shares this machine's processors; CPU is the probe's own. The processes end with the table.
+Wall time includes the servers' work, which shares this machine's processors; CPU is the probe's and the servers' own, so that a busy machine
+can be seen. The processes end with the table.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ import os
 import platform
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import httpx
 
 from agentgym_cli.env.dialect import load_dialect
 from agentgym_cli.env.launch import launch
+from agentgym_cli.env.memory import find_server
 from agentgym_cli.env.probe import probe
 from agentgym_cli.env.wire import DirectClient, build_http
 
@@ -28,7 +32,7 @@ WORLD, BOOK = "textcraft", ("--book", "laptop")
 START_SECONDS_EACH = 3.0
 LONGEST_SECONDS = 300.0
 """Deadline of one probe of all servers."""
-HEADER = "| servers | wall s | CPU s of the probe | calls | calls/s | alarms |\n|---|---|---|---|---|---|"
+HEADER = "| servers | wall s | CPU s of the probe | CPU s of the servers | calls | calls/s | alarms |\n|---|---|---|---|---|---|---|"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,12 +42,15 @@ class Measured:
     servers: int
     wall: float
     cpu: float
+    served: float | None
+    """CPU seconds of the servers; None where the system does not tell them."""
     calls: int
     alarms: int
 
     def row(self) -> str:
         """One line of the table."""
-        return f"| {self.servers} | {self.wall:.1f} | {self.cpu:.1f} | {self.calls:,} | {self.calls / self.wall:,.0f} | {self.alarms} |"
+        served = "n/a" if self.served is None else f"{self.served:.1f}"
+        return f"| {self.servers} | {self.wall:.1f} | {self.cpu:.1f} | {served} | {self.calls:,} | {self.calls / self.wall:,.0f} | {self.alarms} |"
 
 
 class Counted(httpx.AsyncBaseTransport):
@@ -65,14 +72,26 @@ async def measured(servers: int) -> Measured:
     async with launch(WORLD, BOOK, replicas=servers, oracle=True, start_seconds=30 + START_SECONDS_EACH * servers) as urls, build_http() as inner:
         assert isinstance(inner, DirectClient)
         counted = Counted(inner.transport)
-        wall, cpu = time.perf_counter(), time.process_time()
+        processes = [pid for url in urls if (found := find_server(url)) is not None for pid in found.pids]
+        served, wall, cpu = cpu_seconds(processes), time.perf_counter(), time.process_time()
         async with asyncio.timeout(LONGEST_SECONDS):
             report = await probe(urls, dialect, http=build_http(transport=counted))
-        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+        wall, cpu, served = time.perf_counter() - wall, time.process_time() - cpu, cpu_seconds(processes) - served
     for server in report.servers:
         for check in server.failed:
             sys.stderr.write(f"{server.url}: {check.name}: {check.detail}\n")
-    return Measured(servers=servers, wall=wall, cpu=cpu, calls=counted.calls, alarms=sum(len(server.failed) for server in report.servers))
+    alarms = sum(len(server.failed) for server in report.servers)
+    return Measured(servers=servers, wall=wall, cpu=cpu, served=served if processes else None, calls=counted.calls, alarms=alarms)
+
+
+def cpu_seconds(processes: Sequence[int]) -> float:
+    """User and system time of processes so far."""
+    ticks = 0
+    for pid in processes:
+        # The name before the last parenthesis can hold anything; user and system time are fields 14 and 15 of the whole.
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def main() -> None:

@@ -1,11 +1,8 @@
-"""A zoo of faulty servers: the healthy TextCraft with one fault each, and the checks of the probe that must name it."""
+"""Servers with one fault that a single session shows: the healthy TextCraft, with something wrong in one of its answers."""
 
 from __future__ import annotations
 
 import asyncio
-import itertools
-import os
-import random
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -19,98 +16,41 @@ HTML = b"<html><body><h1>502 Bad Gateway</h1></body></html>"
 ELSEWHERE = b"http://elsewhere.invalid/"
 
 
-def shares_ids() -> Server:
-    """Hands out eight ids in turn, those of live sessions too."""
-    healthy, made = Healthy(), 0
-
-    async def answer(asked: Asked) -> Answer:
-        nonlocal made
-        said = await healthy(asked)
-        if asked.path == "/create":
-            said, made = said.saying(id=made % 8), made + 1
-        return said
-
-    return answer
+def asleep() -> Server:
+    """Answers the health route with HTTP 503."""
+    return _on("/", lambda said: Answer(b"Service Unavailable", 503))
 
 
-def recycles_ids() -> Server:
-    """Gives a new session the id of the one that was closed last."""
-    healthy, free, alias = Healthy(), list[int](), dict[int, int]()
-
-    async def answer(asked: Asked) -> Answer:
-        said = await healthy(_renamed(asked, alias))
-        if asked.path == "/create":
-            real = said.document["id"]
-            shown = free.pop() if free else real
-            alias[shown] = real
-            return said.saying(id=shown)
-        if asked.path == "/close" and said.body == b"true":
-            free.append(asked.session)
-        return said.saying(id=asked.session) if asked.path == "/reset" else said
-
-    return answer
+def says_nothing() -> Server:
+    """Starts every task without a word."""
+    return _on("/reset", lambda said: said.saying(observation=""))
 
 
-def two_workers() -> Server:
-    """Is two processes with sessions of their own behind one address, which take requests in turn."""
-    workers = itertools.cycle([Healthy(), Healthy()])
-
-    async def answer(asked: Asked) -> Answer:
-        return await next(workers)(asked)
-
-    return answer
+def shows_stale() -> Server:
+    """Repeats the first observation of all in place of the last."""
+    return _on("/observation", lambda said: Answer(b'"Crafting commands:"'))
 
 
-def leaks_on_close() -> Server:
-    """Says that a session is closed, and keeps it."""
+def answers_anybody() -> Server:
+    """Makes a session up for every id that it does not know."""
     healthy = Healthy()
 
     async def answer(asked: Asked) -> Answer:
-        return Answer(b"true") if asked.path == "/close" else await healthy(asked)
-
-    return answer
-
-
-def leaks_slots() -> Server:
-    """Refuses the id of a closed session, and never frees its place: after 200 sessions none can be made."""
-    healthy, made = Healthy(), 0
-
-    async def answer(asked: Asked) -> Answer:
-        nonlocal made
-        made += asked.path == "/create"
-        full = asked.path == "/create" and made > 200
-        return _error("The server is full: 200 sessions are open.") if full else await healthy(asked)
-
-    return answer
-
-
-def grows() -> Server:
-    """Keeps 256 KiB of every session for ever."""
-    healthy, kept = Healthy(), list[bytearray]()
-
-    async def answer(asked: Asked) -> Answer:
-        if asked.path == "/create":
-            kept.append(bytearray(os.urandom(1024) * 256))
-        return await healthy(asked)
-
-    return answer
-
-
-def answers_after_close() -> Server:
-    """Answers a step in a closed session with what it saw last."""
-    healthy, last, closed = Healthy(), Answer(b'{"observation":"Could not execute","reward":0,"done":false}'), set[int]()
-
-    async def answer(asked: Asked) -> Answer:
-        nonlocal last
         said = await healthy(asked)
-        if asked.path == "/close" and said.body == b"true":
-            closed.add(asked.session)
-        if asked.path != "/step":
-            return said
-        last = said if said.observation is not None else last
-        return last if asked.session in closed else said
+        unknown = asked.path in ("/step", "/reset") and b"is not valid" in said.body
+        return Answer(b'{"observation":"Nothing happens.","reward":0,"done":false}') if unknown else said
 
     return answer
+
+
+def keeps_open() -> Server:
+    """Says that it did not close a session, and keeps it."""
+    return _on("/close", lambda said: Answer(b"false"))
+
+
+def crashes_on_second_close() -> Server:
+    """Answers HTTP 500 where a session to close is not there."""
+    return _on("/close", lambda said: Answer(b"Internal Server Error", 500) if said.body == b"false" else said)
 
 
 def not_finite() -> Server:
@@ -158,100 +98,6 @@ def huge_body() -> Server:
     return _step(lambda said: said.saying(observation="x" * 100_000_000))
 
 
-def global_random_state() -> Server:
-    """Orders the prompt by a generator that all sessions seed and share, so that resets at the same time disturb each other."""
-    healthy, shared = Healthy(), random.Random(0)
-
-    async def answer(asked: Asked) -> Answer:
-        said = await healthy(asked)
-        if asked.path != "/reset" or said.observation is None:
-            return said
-        shared.seed(asked.task)
-        await asyncio.sleep(0)
-        undisturbed = shared.random() == random.Random(asked.task).random()
-        return said if undisturbed else said.saying(observation=_other_order(said.observation))
-
-    return answer
-
-
-def drifts() -> Server:
-    """Words every prompt otherwise than the one before."""
-    healthy, resets = Healthy(), 0
-
-    async def answer(asked: Asked) -> Answer:
-        nonlocal resets
-        said = await healthy(asked)
-        if asked.path != "/reset":
-            return said
-        resets += 1
-        return said.saying(observation=f"{said.observation}{' ' * resets}")
-
-    return answer
-
-
-def done_comes_off() -> Server:
-    """Goes on with done false after a task is done."""
-    healthy, over = Healthy(), set[int]()
-
-    async def answer(asked: Asked) -> Answer:
-        if asked.path == "/step" and asked.session in over:
-            return Answer(b'{"observation":"Inventory: You are not carrying anything.","reward":0,"done":false}')
-        said = await healthy(asked)
-        if asked.path == "/step" and b'"done":true' in said.body:
-            over.add(asked.session)
-        elif asked.path == "/reset":
-            over.discard(asked.session)
-        return said
-
-    return answer
-
-
-def looks_elsewhere() -> Server:
-    """Executes a step, and shows what the session before saw."""
-    healthy, previous = Healthy(), ("", -1)
-
-    async def answer(asked: Asked) -> Answer:
-        nonlocal previous
-        said = await healthy(asked)
-        if asked.path != "/step" or said.observation is None:
-            return said
-        (shown, who), previous = previous, (said.observation, asked.session)
-        return said if who in (-1, asked.session) else said.saying(observation=shown)
-
-    return answer
-
-
-def plays_elsewhere() -> Server:
-    """Executes every step in the session that was reset last."""
-    healthy, current, ours = Healthy(), -1, set[int]()
-
-    async def answer(asked: Asked) -> Answer:
-        nonlocal current
-        if asked.path == "/reset":
-            current = asked.session
-            ours.add(current)
-        return await healthy(asked.saying(id=current) if asked.path == "/step" and asked.session in ours else asked)
-
-    return answer
-
-
-def two_faced() -> Server:
-    """Is right alone, and gives another task when more than four requests are in flight."""
-    healthy, flying = Healthy(), 0
-
-    async def answer(asked: Asked) -> Answer:
-        nonlocal flying
-        flying += 1
-        await asyncio.sleep(0)
-        crowded = flying > 4 and asked.path == "/reset"
-        try:
-            return await healthy(asked.saying(data_idx=asked.task + 1) if crowded else asked)
-        finally:
-            flying -= 1
-
-    return answer
-
-
 def rewords() -> Server:
     """Words every task a little otherwise, always in the same way."""
     healthy = Healthy()
@@ -279,11 +125,6 @@ def wraps_tasks() -> Server:
     return Healthy(textcraft(wrap=True))
 
 
-def forgets_when_idle() -> Server:
-    """Loses sessions that nobody has used for ten seconds."""
-    return Healthy(textcraft(idle_seconds=10.0, clock=lambda: asyncio.get_running_loop().time()))
-
-
 def crashes_on_unknown() -> Server:
     """Answers HTTP 500 where a session does not exist."""
     healthy = Healthy()
@@ -309,19 +150,6 @@ def reads_any_session() -> Server:
     return answer
 
 
-def never_recovers() -> Server:
-    """Answers HTTP 503 to everything after a body that is no JSON."""
-    healthy, broken = Healthy(), False
-
-    async def answer(asked: Asked) -> Answer:
-        nonlocal broken
-        said = Answer(b"Service Unavailable", 503) if broken else await healthy(asked)
-        broken = broken or b"json_invalid" in said.body
-        return said
-
-    return answer
-
-
 def chokes_on_long() -> Server:
     """Answers HTTP 500 to an action longer than 4,000 characters."""
     healthy = Healthy()
@@ -333,19 +161,13 @@ def chokes_on_long() -> Server:
     return answer
 
 
-def refuses_a_crowd() -> Server:
-    """Answers HTTP 503 to resets while more than 24 requests are in flight."""
-    healthy, flying = Healthy(), 0
+def chokes_on_escapes() -> Server:
+    """Answers HTTP 500 to an action with an escape character."""
+    healthy = Healthy()
 
     async def answer(asked: Asked) -> Answer:
-        nonlocal flying
-        flying += 1
-        await asyncio.sleep(0)
-        crowded = flying > 24 and asked.path in ("/reset", "/step")
-        try:
-            return Answer(b"Service Unavailable", 503) if crowded else await healthy(asked)
-        finally:
-            flying -= 1
+        escaped = asked.path == "/step" and "\x1b" in str(asked.fields.get("action"))
+        return Answer(b"Internal Server Error", 500) if escaped else await healthy(asked)
 
     return answer
 
@@ -363,20 +185,6 @@ def wrong_oracle() -> Server:
 def generous() -> Server:
     """Rewards an action that it does not know, and calls the task done."""
     return _step(lambda said: said.saying(reward=1, done=True))
-
-
-def dies() -> Server:
-    """Ends its process at the thirtieth step."""
-    healthy, steps = Healthy(), 0
-
-    async def answer(asked: Asked) -> Answer:
-        nonlocal steps
-        steps += asked.path == "/step"
-        if steps >= 30:
-            os._exit(1)
-        return await healthy(asked)
-
-    return answer
 
 
 def slow() -> Server:
@@ -408,19 +216,9 @@ def _error(text: str) -> Answer:
     return Answer(b'{"error":"%s"}' % text.encode())
 
 
-def _renamed(asked: Asked, alias: dict[int, int]) -> Asked:
-    if asked.method == "GET" and asked.query.startswith(b"id="):
-        return Asked(method="GET", path=asked.path, query=b"id=%d" % alias.get(int(asked.query[3:]), -1), body=b"")
-    return asked.saying(id=alias.get(asked.session, -1)) if asked.session != -1 else asked
-
-
-def _other_order(prompt: str) -> str:
-    first, *commands = prompt.split("\n\n")[0].splitlines()
-    return "\n".join([first, *reversed(commands)]) + prompt[prompt.index("\n\n") :]
-
-
 def command(animal: Fault) -> list[str]:
     """The command line that serves an animal as a process of its own, and says where as a server of ``env.launch`` does."""
     root = str(Path(__file__).parents[2])
-    program = f"import sys; sys.path.insert(0, {root!r}); from tests.env import cage, zoo; cage.keep(zoo.{animal.__name__}())"
+    server = f"from {animal.__module__} import {animal.__name__} as animal"
+    program = f"import sys; sys.path.insert(0, {root!r}); from tests.env.cage import keep; {server}; keep(animal())"
     return [sys.executable, "-c", program]
