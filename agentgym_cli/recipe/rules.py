@@ -62,6 +62,12 @@ def _horizon(run: Run) -> Iterator[Finding]:
         stages, lengths = len(horizon.turns), len(horizon.steps)
         if lengths not in (1, stages - 1, stages):
             yield ("horizon", "steps"), f"expected 1, {stages - 1} or {stages} lengths for {stages} stages, got {lengths}"
+        for number in range(1, stages):
+            if horizon.turns[number] < horizon.turns[number - 1]:
+                yield (
+                    ("horizon", "turns", number),
+                    f"expected a horizon that never falls, got {horizon.turns[number]} after {horizon.turns[number - 1]}",
+                )
     if isinstance(horizon, IncrementHorizon) and horizon.cap < horizon.start:
         yield ("horizon", "cap"), f"expected at least start ({horizon.start}), got {horizon.cap}"
 

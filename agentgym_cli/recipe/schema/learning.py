@@ -25,7 +25,7 @@ class StagesHorizon:
 
     kind: Literal["stages"] = "stages"
     turns: Annotated[tuple[Count, ...], Field(min_length=1)]
-    """Turn limit of each stage."""
+    """Turn limit of each stage, in turns; it never falls."""
     steps: Annotated[tuple[Count, ...], Field(min_length=1)]
     """Length of each stage in steps; one number stands for all; the last stage is open-ended."""
 
