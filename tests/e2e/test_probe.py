@@ -208,13 +208,13 @@ def drips(stream: socket.socket) -> None:
 
 
 def test_servers_that_never_end_their_answer_cost_one_deadline_together(tmp_path):
-    began = time.monotonic()
     with listening(lambda stream: None) as (silent, _), listening(drips) as (slow, _):
         ended = probe(tmp_path, f"http://127.0.0.1:{silent}", "--url", f"http://127.0.0.1:{slow}", "--json")
     assert ended.code == 4
     for server in ended.json["servers"]:
-        assert [check["detail"].split(": GET")[0] for check in server["checks"] if check["result"] == "fail"] == ["timeout"]
-    assert time.monotonic() - began < 25
+        (check,) = [check for check in server["checks"] if check["result"] == "fail"]
+        assert check["detail"].startswith("timeout: GET ")
+        assert check["seconds"] < 15
 
 
 def huge(stream: socket.socket) -> None:
