@@ -1,7 +1,7 @@
 """The house's checks as sessions: ``nox`` runs the quick ones, ``nox -t ci`` all of them.
 
-Two environments serve every session: `core`, without torch, and `local`, with the extra of that name. Each is made once for a given
-pyproject.toml and interpreter, with pip and venv, and kept under .nox/.
+Three environments serve every session: `core`, without torch, `local`, with the extra of that name, and `worlds`, with what every world needs.
+Each is made once for a given pyproject.toml and interpreter, with pip and venv, and kept under .nox/.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ nox.options.default_venv_backend = "none"
 ROOT = Path(__file__).parent
 # Torch goes first and alone: the machine chooses its build (CPU or CUDA), this line its version.
 ENVIRONMENTS = {
-    "core": [["-e", ".[envs,dev]"]],
+    "core": [["-e", ".[serve,dev]"]],
+    "worlds": [["-e", ".[envs,dev]"]],
     "local": [["torch==2.13.0"], ["-e", ".[local,dev]"]],
 }
 INSTALL_SECONDS = 900
@@ -85,25 +86,31 @@ def types(session: nox.Session) -> None:
 @nox.session(tags=["ci"])
 def tests(session: nox.Session) -> None:
     """The unit suite, in an environment without torch: under a minute."""
-    pytest(session, 900, "core", "--ignore=tests/habits", "-m", f"not slow and not e2e and not torch and {ELSEWHERE}")
+    pytest(session, 900, "core", "--ignore=tests/habits", "-m", f"not slow and not e2e and not torch and not worlds and {ELSEWHERE}")
 
 
 @nox.session(tags=["ci"])
 def learn(session: nox.Session) -> None:
     """The unit tests that need torch."""
-    pytest(session, 600, "local", "-m", f"torch and not slow and not e2e and {ELSEWHERE}")
+    pytest(session, 600, "local", "-m", f"torch and not slow and not e2e and not worlds and {ELSEWHERE}")
+
+
+@nox.session(tags=["ci"])
+def worlds(session: nox.Session) -> None:
+    """The tests of worlds that need packages of their own, or Java."""
+    pytest(session, 1200, "worlds", "-m", f"worlds and {ELSEWHERE}")
 
 
 @nox.session(tags=["ci"])
 def slow(session: nox.Session) -> None:
     """Tests of more than a second or two."""
-    pytest(session, 1200, "local", "-m", f"slow and not e2e and {ELSEWHERE}")
+    pytest(session, 1200, "local", "-m", f"slow and not e2e and not worlds and {ELSEWHERE}")
 
 
 @nox.session(tags=["ci"])
 def e2e(session: nox.Session) -> None:
     """Real servers, whole commands, and the wheel in an empty folder."""
-    pytest(session, 1800, "local", "-m", f"e2e and {ELSEWHERE}")
+    pytest(session, 1800, "local", "-m", f"e2e and not worlds and {ELSEWHERE}")
 
 
 @nox.session

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import logging
@@ -11,78 +10,97 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 
 import uvicorn
 
-from agentgym_envs.app import build_app
-from agentgym_envs.package_prep import options as package_prep
+from agentgym_envs.access import AccessError, Token, require_private, token_from
+from agentgym_envs.app import App, build_app
+from agentgym_envs.arguments import parser
+from agentgym_envs.logs import logging_to
+from agentgym_envs.offers import WORLDS, listing
 from agentgym_envs.protocol import World
-from agentgym_envs.textcraft import options as textcraft
+from agentgym_envs.replicas import serve_replicas
 
-EXIT_DATA, EXIT_PORT, EXIT_INTERRUPTED = 2, 4, 130
+EXIT_OPTIONS, EXIT_WORLD, EXIT_INTERRUPTED = 2, 4, 130
 _KEEP_ALIVE_SECONDS = 900
 """Longer than clients keep idle connections, so that none is closed while a request is on its way."""
 _GRACE_SECONDS = 3
+_LAST_PORT = 65_535
 
-
-@dataclass(frozen=True, slots=True)
-class Offered:
-    """How a world is described on the command line."""
-
-    help: str
-    needs: str
-    """What it needs beside the core, in a sentence."""
-    ready: Callable[[], str | None]
-    """None, or why it cannot run here and what to do about it. Imports nothing heavy and starts nothing."""
-    add_options: Callable[[argparse.ArgumentParser], None]
-    build: Callable[[argparse.Namespace], World]
-    """Raises OSError or ValueError when the world's data cannot be read. Imports what the world needs, in its body."""
-
-
-WORLDS = {
-    "package_prep": Offered(
-        help="pack what is ordered, verify the package and dispatch it",
-        needs=package_prep.NEEDS,
-        ready=package_prep.ready,
-        add_options=package_prep.add_options,
-        build=package_prep.build,
-    ),
-    "textcraft": Offered(
-        help="make an item from what can be found",
-        needs=textcraft.NEEDS,
-        ready=textcraft.ready,
-        add_options=textcraft.add_options,
-        build=textcraft.build,
-    ),
-}
+logger = logging.getLogger(__name__)
 
 
 def serve(args: Sequence[str]) -> int:
     """Serve the world that ``args`` describe until a signal; the exit code.
 
-    Prints one JSON line with ``url`` once it listens. 2 when the options or the world's data are wrong, 4 when the address cannot be had.
+    Prints one JSON line with ``url`` once it listens, one for each replica. 2 when the options or the world's data are wrong, 4 when the address
+    cannot be had or the world cannot run here.
     """
-    options = _parser().parse_args(args)
+    options = parser().parse_args(args)
+    if options.list:
+        sys.stdout.write(listing(as_json=options.json) + "\n")
+        return 0
+    if options.world is None:
+        parser().error(f"expected a WORLD, one of {', '.join(WORLDS)}, or --list")
+    if (missing := WORLDS[options.world].ready()) is not None:
+        return _refuse(EXIT_WORLD, f"{options.world}: {missing}", "agentgym serve --list")
+    try:
+        token = None if options.token_variable is None else token_from(options.token_variable)
+        require_private(options.host, token)
+    except AccessError as err:
+        return _refuse(EXIT_OPTIONS, *map(str, err.args))
+    except OSError as err:
+        return _refuse_address(options, err)
+    if options.replicas > 1:
+        if options.port and options.port + options.replicas - 1 > _LAST_PORT:
+            return _refuse(EXIT_OPTIONS, f"--replicas {options.replicas}: expected ports up to {_LAST_PORT}", "choose a lower --port")
+        return serve_replicas(args, count=options.replicas, port=options.port, exit_with_parent=options.exit_with_parent)
+    return _serve_one(options, token)
+
+
+def _serve_one(options: Namespace, token: Token | None) -> int:
     try:
         world = WORLDS[options.world].build(options)
     except (OSError, ValueError) as err:
-        return _refuse(EXIT_DATA, f"{options.world}: {err}", "check the folder given with --recipes")
+        return _refuse(EXIT_OPTIONS, f"{options.world}: {err}", f"agentgym serve {options.world} --help")
     try:
         listening = _bind(options.host, options.port)
     except OSError as err:
-        hint = "stop what listens there, or choose another with --port (0 takes a free one)"
-        return _refuse(EXIT_PORT, f"{options.host}:{options.port}: expected an address to listen on, got {err.strerror or err}", hint)
-    app = build_app(world, max_sessions=options.max_sessions, idle_seconds=options.idle_seconds, oracle=options.oracle)
-    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+        world.close()
+        return _refuse_address(options, err)
+    app = _app(options, world, token)
+    with logging_to(sys.stderr, options.log_level), listening:
+        code = _run(app, listening, options)
+    if app.stuck:
+        # A call into the world never ended; its thread would hold this process for good.
+        sys.stdout.flush()
+        os._exit(code)
+    return code
+
+
+def _app(options: Namespace, world: World, token: Token | None) -> App:
+    return build_app(
+        world,
+        max_sessions=options.max_sessions,
+        idle_seconds=options.idle_seconds,
+        call_seconds=options.call_seconds,
+        body_bytes=options.body_bytes,
+        oracle=options.oracle,
+        token=token,
+    )
+
+
+def _run(app: App, listening: socket.socket, options: Namespace) -> int:
     config = uvicorn.Config(
         app, log_config=None, access_log=False, server_header=False, timeout_keep_alive=_KEEP_ALIVE_SECONDS, timeout_graceful_shutdown=_GRACE_SECONDS
     )
-    server = _Server(config, _announcement(listening, world), exit_with_parent=options.exit_with_parent)
-    with listening:
-        server.run(sockets=[listening])
+    server = _Server(config, _announcement(listening, app.shell.world), exit_with_parent=options.exit_with_parent)
+    logger.info("serving", extra={"world": options.world, "host": options.host, "port": listening.getsockname()[1]})
+    server.run(sockets=[listening])
+    logger.info("ended", extra={"sessions_made": app.shell.sessions.made, "calls_left": app.stuck})
     return EXIT_INTERRUPTED if server.stopped_by == signal.SIGINT else 0
 
 
@@ -124,41 +142,6 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="agentgym serve", description="Serve a world over HTTP.")
-    worlds = parser.add_subparsers(dest="world", required=True, metavar="WORLD")
-    for name, offered in WORLDS.items():
-        world = worlds.add_parser(name, help=offered.help, description=offered.help, allow_abbrev=False)
-        world.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1, this machine only)")
-        world.add_argument("--port", type=_port, default=36001, help="port to listen on; 0 takes a free one (default: 36001)")
-        world.add_argument("--max-sessions", type=_positive, default=10_000, metavar="N", help="sessions open at once (default: 10000)")
-        world.add_argument(
-            "--idle-seconds", type=_seconds, default=3600.0, metavar="S", help="close sessions without a call for S seconds (default: 3600)"
-        )
-        world.add_argument("--oracle", action="store_true", help="answer GET /oracle with actions that solve the task")
-        world.add_argument("--exit-with-parent", action="store_true", help="end when standard input ends")
-        offered.add_options(world)
-    return parser
-
-
-def _port(text: str) -> int:
-    if not 0 <= (port := int(text)) <= 65535:
-        raise argparse.ArgumentTypeError(f"expected 0 to 65535, got {text}")
-    return port
-
-
-def _positive(text: str) -> int:
-    if (count := int(text)) < 1:
-        raise argparse.ArgumentTypeError(f"expected at least 1, got {text}")
-    return count
-
-
-def _seconds(text: str) -> float:
-    if not (seconds := float(text)) > 0:
-        raise argparse.ArgumentTypeError(f"expected more than 0, got {text}")
-    return seconds
-
-
 def _bind(host: str, port: int) -> socket.socket:
     family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
     listening = socket.socket(family, kind, protocol)
@@ -175,6 +158,11 @@ def _announcement(listening: socket.socket, world: World) -> str:
     host, port = listening.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     return json.dumps({"url": f"http://{shown}:{port}", "world": world.name, "tasks": world.task_count, "pid": os.getpid()})
+
+
+def _refuse_address(options: Namespace, err: OSError) -> int:
+    hint = "stop what listens there, or choose another with --port (0 takes a free one)"
+    return _refuse(EXIT_WORLD, f"{options.host}:{options.port}: expected an address to listen on, got {err.strerror or err}", hint)
 
 
 def _refuse(code: int, message: str, hint: str) -> int:

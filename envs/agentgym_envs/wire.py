@@ -40,6 +40,7 @@ class Reply:
     """What becomes JSON; bytes are sent as they are."""
     status: int = 200
     media_type: str = "application/json"
+    headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,8 +96,9 @@ def test_a_port_in_use_is_said_in_two_lines_with_exit_code_4(capfd: pytest.Captu
     )
 
 
-def test_a_host_that_is_not_this_machine_is_refused_with_exit_code_4(capfd: pytest.CaptureFixture[str]) -> None:
-    assert serve(["textcraft", "--host", "192.0.2.1", "--port", "0"]) == 4
+def test_a_host_that_is_not_this_machine_is_refused_with_exit_code_4(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_TOKEN", "secret")
+    assert serve(["textcraft", "--host", "192.0.2.1", "--port", "0", "--token-variable", "WORLD_TOKEN"]) == 4
     assert capfd.readouterr().err.startswith("error: 192.0.2.1:0: expected an address to listen on, got ")
 
 
@@ -105,14 +106,14 @@ def test_a_recipe_folder_that_cannot_be_read_is_said_in_two_lines_with_exit_code
     (tmp_path / "odd.json").write_text("{}")
     assert serve(["textcraft", "--port", "0", "--recipes", str(tmp_path)]) == 2
     assert capfd.readouterr().err == (
-        "error: textcraft: odd.json: expected a recipe in the game's format, got KeyError: 'type'\nhint: check the folder given with --recipes\n"
+        "error: textcraft: odd.json: expected a recipe in the game's format, got KeyError: 'type'\nhint: agentgym serve textcraft --help\n"
     )
 
 
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        ([], "WORLD"),
+        ([], "expected a WORLD, one of package_prep, "),
         (["chess"], "invalid choice: 'chess'"),
         (["textcraft", "--port", "65536"], "expected 0 to 65535, got 65536"),
         (["textcraft", "--max-sessions", "0"], "expected at least 1, got 0"),
