@@ -25,6 +25,7 @@ Send = Callable[[Message], Awaitable[None]]
 MOST_BYTES = 1_048_576
 """Most bytes of a request's body."""
 METRICS = "/metrics"
+_JSON = (b"content-type", b"application/json")
 _BODY_SECONDS = 30.0
 """How long a body that comes in parts may take."""
 
@@ -114,7 +115,7 @@ class App:
         kind: str | None = "crash"
         try:
             reply, kind = await self._answer(route, scope, receive)
-            body = reply.value if isinstance(reply.value, bytes) else orjson.dumps(reply.value)
+            status, headers, body = _bytes(reply)
         except _Gone:
             kind = "gone"
             return
@@ -123,29 +124,27 @@ class App:
             meter.observe(time.perf_counter() - started)
             if kind is not None:
                 meter.errors[kind] += 1
-        headers = [(b"content-type", reply.media_type.encode()), (b"content-length", b"%d" % len(body)), *reply.headers]
-        await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+        await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
         if logger.isEnabledFor(logging.DEBUG):
             took = time.perf_counter() - started
-            logger.debug("request", extra={"method": method, "path": scope["path"][:200], "status": reply.status, "seconds": round(took, 6)})
+            logger.debug("request", extra={"method": method, "path": scope["path"][:200], "status": status, "seconds": round(took, 6)})
 
-    async def _answer(self, route: Route | None, scope: Mapping[str, Any], receive: Receive) -> tuple[Reply, str | None]:
-        """The reply, and the kind of error that it is."""
+    async def _answer(self, route: Route | None, scope: Mapping[str, Any], receive: Receive) -> tuple[object, str | None]:
+        """What the wire answers, and the kind of error that it is."""
         try:
             if self._token is not None and not self._token.admits(scope["headers"]):
                 raise _Refused("unauthorized", _UNAUTHORIZED)
             if route is None:
                 raise _Refused("not_found", _WRONG_METHOD if scope["path"] in self._paths else _NOT_FOUND)
             content = await self._content(receive) if route.method == "POST" else b""
-            value = await route.answer(Asked(content, scope["query_string"]))
+            return await route.answer(Asked(content, scope["query_string"])), None
         except WorldError as refused:
             return self._refused_by_wire(scope["path"], refused), refused.kind
         except Unprocessable as refused:
             return Reply({"detail": refused.detail}, 422), "unprocessable"
         except _Refused as refused:
             return refused.reply, refused.kind
-        return value if isinstance(value, Reply) else Reply(value), None
 
     async def _metrics(self, _: Asked) -> object:
         return Reply(self._meters.text(), media_type=MEDIA_TYPE)
@@ -184,3 +183,12 @@ class App:
         sweeping.cancel()
         self.stuck = await self.shell.end()
         await send({"type": "lifespan.shutdown.complete"})
+
+
+def _bytes(reply: object) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+    """Status, headers and body."""
+    if not isinstance(reply, Reply):
+        body = orjson.dumps(reply)
+        return 200, [_JSON, (b"content-length", b"%d" % len(body))], body
+    body = reply.value if isinstance(reply.value, bytes) else orjson.dumps(reply.value)
+    return reply.status, [(b"content-type", reply.media_type.encode()), (b"content-length", b"%d" % len(body)), *reply.headers], body

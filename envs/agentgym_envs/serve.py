@@ -95,7 +95,14 @@ def _app(options: Namespace, world: World, token: Token | None) -> App:
 
 def _run(app: App, listening: socket.socket, options: Namespace) -> int:
     config = uvicorn.Config(
-        app, log_config=None, access_log=False, server_header=False, timeout_keep_alive=_KEEP_ALIVE_SECONDS, timeout_graceful_shutdown=_GRACE_SECONDS
+        app,
+        interface="asgi3",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=_GRACE_SECONDS,
     )
     server = _Server(config, _announcement(listening, app.shell.world), exit_with_parent=options.exit_with_parent)
     logger.info("serving", extra={"world": options.world, "host": options.host, "port": listening.getsockname()[1]})

@@ -121,6 +121,12 @@ class Sessions:
         """Take a broken session out."""
         self._entries.pop(entry.number, None)
 
+    def any_idle(self) -> bool:
+        """Whether ``remove_idle`` has something to look at; quick, for every call asks."""
+        for entry in self._entries.values():
+            return entry.used < self.clock() - self.idle_seconds
+        return False
+
     def remove_idle(self) -> list[Entry]:
         """Take out what nobody has used for too long and no call is using."""
         oldest_kept = self.clock() - self.idle_seconds

@@ -36,6 +36,7 @@ class Shell:
     ) -> None:
         """``call_seconds`` bounds each call on a world that blocks; the other arguments are those of ``app.build_app``."""
         self.world = world
+        self._blocking = world.blocking
         self.offers_oracle = oracle
         self.sessions = Sessions(most=max_sessions, idle_seconds=idle_seconds, clock=clock)
         self.idle_closed = 0
@@ -102,7 +103,7 @@ class Shell:
         for entry in self.sessions.remove_idle():
             self.idle_closed += 1
             logger.info("session closed, idle", extra={"session": entry.number})
-            if self.world.blocking:
+            if self._blocking:
                 self._later(self._release(entry))
             else:
                 await self._release(entry)
@@ -124,12 +125,23 @@ class Shell:
         return stuck
 
     async def _call(self, number: int, call: Callable[[Session], T], then: Callable[[Entry, T], None] | None = None) -> T:
-        """One call on a session: calls on it wait for each other, and one that waited may find it closed or broken."""
-        await self.sweep()
+        """One call on a session, and what is to be done with its value before any other call on it."""
+        if self.sessions.any_idle():
+            await self.sweep()
         entry = self.sessions.use(number)
+        if self._blocking:
+            return await self._in_turn(entry, call, then)
+        # Nothing is awaited from here on, so that calls cannot interleave.
+        value = call(entry.session)
+        if then is not None:
+            then(entry, value)
+        return value
+
+    async def _in_turn(self, entry: Entry, call: Callable[[Session], T], then: Callable[[Entry, T], None] | None) -> T:
+        """The same in a thread: calls on one session wait for each other, and one that waited may find it closed or broken."""
         async with entry.one_call:
             if entry.closed:
-                raise not_valid(number)
+                raise not_valid(entry.number)
             if entry.broken is not None:
                 raise Broken(entry.broken)
             try:

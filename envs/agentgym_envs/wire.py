@@ -16,7 +16,7 @@ from agentgym_envs.shell import Shell
 B = TypeVar("B", bound=BaseModel)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Asked:
     """One request: its whole body and its query, as they came."""
 
