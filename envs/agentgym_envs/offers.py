@@ -61,5 +61,5 @@ def _shown(row: dict[str, str | None], wide: int) -> str:
     said = [f"{'runs here' if why is None else 'cannot run here'}: {row['about']}", f"needs: {row['needs']}"]
     said += [] if why is None else [f"why: {why}"]
     name, indent = f"{row['world']}".ljust(wide + 2), " " * (wide + 2)
-    lines = [textwrap.fill(text, _WIDTH, initial_indent=indent, subsequent_indent=indent + "  ") for text in said]
+    lines = [textwrap.fill(text, _WIDTH, initial_indent=indent, subsequent_indent=indent + "  ", break_on_hyphens=False) for text in said]
     return "\n".join([name + lines[0][len(indent) :], *lines[1:]])

@@ -79,6 +79,7 @@ class SlowSession:
 
     def close(self) -> None:
         self.world.closed += 1
+        self.world.released.release()
 
 
 @dataclass
@@ -87,6 +88,7 @@ class SlowWorld:
 
     gate: threading.Event = field(default_factory=threading.Event)
     entered: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    released: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     closed: int = 0
     broken: bool = False
     over: int = 0
@@ -101,6 +103,16 @@ class SlowWorld:
 
     def close(self) -> None:
         self.over += 1
+
+
+async def entered(world: SlowWorld) -> None:
+    """Wait until a step is inside the world."""
+    assert await asyncio.to_thread(world.entered.acquire, True, 10)
+
+
+async def released(world: SlowWorld) -> None:
+    """Wait until a session of the world has been closed."""
+    assert await asyncio.to_thread(world.released.acquire, True, 10)
 
 
 async def answered(client: httpx.AsyncClient, path: str, **body: object) -> object:

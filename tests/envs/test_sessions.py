@@ -8,7 +8,7 @@ import pytest
 
 from agentgym_envs.protocol import WorldError
 from agentgym_envs.sessions import Sessions
-from tests.envs.servers import ManualClock, SlowSession, SlowWorld, answered, client_of
+from tests.envs.servers import ManualClock, SlowSession, SlowWorld, answered, client_of, entered
 
 ID_0_GONE = {"error": "The id 0 is not valid."}
 
@@ -53,11 +53,6 @@ async def test_looking_at_a_session_does_not_keep_it() -> None:
         assert (await client.get("/detail?id=0")).json()["done"] is False
         clock.now = 11.0
         assert (await client.get("/detail?id=0")).json() == ID_0_GONE
-
-
-async def entered(world: SlowWorld) -> None:
-    """Wait until a step is inside the world."""
-    assert await asyncio.to_thread(world.entered.acquire, True, 10)
 
 
 async def test_mended_calls_on_one_session_never_interleave() -> None:
