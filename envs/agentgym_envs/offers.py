@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from agentgym_envs.package_prep import options as package_prep
 from agentgym_envs.protocol import World
+from agentgym_envs.sciworld import options as sciworld
 from agentgym_envs.textcraft import options as textcraft
 
 _WIDTH = 80
@@ -36,6 +37,13 @@ WORLDS = {
         ready=package_prep.ready,
         add_options=package_prep.add_options,
         build=package_prep.build,
+    ),
+    "sciworld": Offered(
+        help="do experiments of primary school in a house of ten rooms",
+        needs=sciworld.NEEDS,
+        ready=sciworld.ready,
+        add_options=sciworld.add_options,
+        build=sciworld.build,
     ),
     "textcraft": Offered(
         help="make an item from what can be found",
