@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -71,7 +72,12 @@ def build_http(*, transport: httpx.AsyncBaseTransport | None = None) -> httpx.As
     No variable of the environment is read, no redirect followed, no cookie kept, no call re-sent; nothing but a call's deadline limits it.
     Connections are made inside the running loop, on first use.
     """
-    return DirectClient(transport or AiohttpTransport(client=_connections, trust_env=False))
+    return DirectClient(transport or AiohttpTransport(client=_connections, trust_env=False, verify=_trusting_nobody()))
+
+
+def _trusting_nobody() -> ssl.SSLContext:
+    """For the transport, which would read every certificate of the system for a context that it does not use: ``_connections`` has its own."""
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 def another_http(http: httpx.AsyncClient) -> httpx.AsyncClient:

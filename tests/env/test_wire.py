@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import socket
+import ssl
 import struct
 from contextlib import asynccontextmanager, suppress
 
@@ -169,6 +170,16 @@ async def test_neither_cookies_nor_proxies_are_used(monkeypatch):
             await exchange(http, httpx.Request("POST", url, content=b"{}"), seconds=5)
     assert len(seen) == 2
     assert b"cookie" not in seen[1].lower()
+
+
+async def test_a_client_is_made_without_reading_the_certificates_of_the_system(monkeypatch):
+    def read(context: ssl.SSLContext, *places: object) -> None:
+        raise AssertionError("a tenth of a second for nothing")
+
+    monkeypatch.setattr(ssl.SSLContext, "load_verify_locations", read)
+    monkeypatch.setattr(ssl.SSLContext, "load_default_certs", read)
+    async with serving(HEAD + b"content-length: 2\r\n\r\n{}") as (url, _), build_http() as http:
+        assert (await exchange(http, httpx.Request("GET", url), seconds=5)).body == b"{}"
 
 
 async def test_a_call_after_closing_the_client_is_our_mistake():
