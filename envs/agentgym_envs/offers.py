@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from agentgym_envs.package_prep import options as package_prep
 from agentgym_envs.protocol import World
 from agentgym_envs.sciworld import options as sciworld
+from agentgym_envs.searchqa import options as searchqa
 from agentgym_envs.textcraft import options as textcraft
 
 _WIDTH = 80
@@ -44,6 +45,13 @@ WORLDS = {
         ready=sciworld.ready,
         add_options=sciworld.add_options,
         build=sciworld.build,
+    ),
+    "searchqa": Offered(
+        help="answer a question from what a search finds",
+        needs=searchqa.NEEDS,
+        ready=searchqa.ready,
+        add_options=searchqa.add_options,
+        build=searchqa.build,
     ),
     "textcraft": Offered(
         help="make an item from what can be found",
