@@ -129,10 +129,61 @@ def test_a_recipe_that_closes_a_cycle_over_those_read_before_is_left_out(tmp_pat
     ) == ["craft 1 bale using 1 hay", "craft 1 cart using 1 bale, 1 wheel"]
 
 
+def test_recipes_that_need_each_other_through_a_tag_are_read_or_refused_in_words(tmp_path: Path) -> None:
+    beside = {"b_elm": shapeless(item("elm_board"), item("elm_log"), group="boards"), "c_crate": shapeless(item("crate"), tag("boards"))}
+    looped = {"a_fir": shapeless(item("fir_board"), item("crate"), group="boards")}
+    book = game_book(folder_of(tmp_path, **looped, **beside))
+    assert {name: book.depths[name] for name in ("elm board", "crate", "fir board")} == {"elm board": 1, "crate": 2, "fir board": 3}
+    (tmp_path / "b_elm.json").unlink()
+    with pytest.raises(BookError, match=r"expected every item to be reachable, got \['boards', 'crate', 'fir board'\] from nothing that is found"):
+        game_book(tmp_path)
+
+
 def test_a_group_named_like_its_output_is_no_tag(tmp_path: Path) -> None:
     book = game_book(folder_of(tmp_path, a=shapeless(item("rope"), item("flax"), group="rope"), b=shapeless(item("mat"), item("rope"))))
     assert dict(book.tags) == {}
     assert book.depths["mat"] == 2
+
+
+def test_a_member_of_a_tag_whose_recipe_closes_a_cycle_is_found_and_satisfies_the_tag(tmp_path: Path) -> None:
+    book = game_book(
+        folder_of(
+            tmp_path,
+            a_dry=shapeless(item("dry_board"), item("soft_board")),
+            b_soft=shapeless(item("soft_board"), item("dry_board"), group="boards"),
+            c_fir=shapeless(item("fir_board"), item("fir_log"), group="boards"),
+            d_rack=shapeless(item("rack"), tag("boards")),
+        )
+    )
+    assert (dict(book.tags), dict(book.found_members)) == ({"boards": ("fir board",)}, {"boards": ("soft board",)})
+    assert book.depths["rack"] == 2, "the found member has no part in the tag's depth"
+    session = TextCraft(book=book).open()
+    session.reset(book.goals.index("rack"))
+    assert [session.step(action).observation for action in ("get 1 soft board", "craft rack using 1 soft board")] == [
+        "Got 1 soft board",
+        "Crafted 1 minecraft:rack",
+    ]
+
+
+def test_a_tag_is_as_deep_as_the_recipes_that_name_it(tmp_path: Path) -> None:
+    book = game_book(
+        folder_of(
+            tmp_path,
+            a_cord=shapeless(item("cord"), item("flax")),
+            b_rope=shapeless(item("rope"), item("cord"), group="ropes"),
+            c_rope=shapeless(item("rope"), item("hemp")),
+            d_net=shapeless(item("net"), tag("ropes")),
+        )
+    )
+    assert {name: book.depths[name] for name in ("cord", "rope", "net")} == {"cord": 1, "rope": 1, "net": 3}
+
+
+def test_an_item_under_two_letters_of_a_pattern_is_two_inputs_and_repeated_in_a_list_is_one(tmp_path: Path) -> None:
+    assert lines(
+        tmp_path,
+        a=shaped(item("net"), ["xyx"], {"x": item("rope"), "y": item("rope")}),
+        b=shapeless(item("coil"), item("rope"), item("rag"), item("rope")),
+    ) == ["craft 1 net using 2 rope, 1 rope", "craft 1 coil using 2 rope, 1 rag"]
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,10 @@ class Book:
     variants: int = 1
     """Listings per goal: task ``variant * len(goals) + rank`` asks for goal ``rank``."""
     rule: ListingRule = ListingRule()
+    tag_recipes: Mapping[str, tuple[Recipe, ...]] = field(default_factory=dict)
+    """By tag, the recipes whose depth is the tag's; where a tag has none here, all recipes of its members are."""
+    found_members: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By tag, items that satisfy it beside its members although nothing makes them; they have no part in its depth."""
     namespace: str = ""
     """Put before an item's identifier in replies, e.g. ``minecraft:``; '' replies with the item's words."""
     by_output: Mapping[str, tuple[Recipe, ...]] = field(init=False)
@@ -142,19 +146,21 @@ def _depths(book: Book) -> dict[str, int]:
     if clash := names & set(book.tags):
         raise BookError(f"book {book.name}: expected tags and items to have different names, got {sorted(clash)}")
     depths = {name: 0 for name in names if name not in book.by_output}
-    while open_names := [name for name in book.by_output if name not in depths]:
-        ready = {name: depth for name in open_names if (depth := _craft_depth(book, book.by_output[name], depths)) is not None}
+    makers = {**book.by_output, **book.tag_recipes}
+    while open_names := [name for name in makers if name not in depths]:
+        ready = {name: depth for name in open_names if (depth := _craft_depth(book, makers[name], depths)) is not None}
         if not ready:
             raise BookError(f"book {book.name}: expected every item to be reachable, got {sorted(open_names)[:5]} from nothing that is found")
         lowest = min(ready.values())
         depths.update({name: depth for name, depth in ready.items() if depth == lowest})
-    return depths
+    return {name: depth for name, depth in depths.items() if name not in book.tags}
 
 
 def _craft_depth(book: Book, recipes: Sequence[Recipe], depths: Mapping[str, int]) -> int | None:
     options = []
     for recipe in recipes:
-        inputs = [[depths[name] for name in book.members(part.name) if name in depths] for part in recipe.inputs]
+        names = [(part.name,) if part.name in book.tag_recipes else book.members(part.name) for part in recipe.inputs]
+        inputs = [[depths[name] for name in alike if name in depths] for alike in names]
         if all(inputs):
             options.append(1 + max(min(known) for known in inputs))
     return min(options, default=None)

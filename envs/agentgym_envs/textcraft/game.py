@@ -40,7 +40,8 @@ class _Raw:
 
     output: str
     count: int
-    inputs: Mapping[str, int]
+    inputs: tuple[tuple[str, int], ...]
+    """Names and counts; of a shaped recipe one for each letter of its key, so that a name may stand there twice."""
     tags: frozenset[str]
     group: str | None
 
@@ -56,29 +57,38 @@ class _Reader:
 
     def add(self, raw: _Raw) -> None:
         """Take one file's recipe, unless it is from one block or closes a cycle."""
-        self.known |= dict.fromkeys([*(name for name in raw.inputs if name not in raw.tags), raw.output])
-        if len(raw.inputs) == 1 and next(iter(raw.inputs)).endswith(" block"):
+        names = [name for name, _ in raw.inputs]
+        self.known |= dict.fromkeys([*(name for name in names if name not in raw.tags), raw.output])
+        if len(names) == 1 and names[0].endswith(" block"):
             return
         if raw.group is not None and raw.group != raw.output:
             self.group_of[raw.output] = raw.group
         below = self.below.setdefault(raw.output, set())
-        if any(raw.output in self.below.get(name, ()) for name in raw.inputs):
+        if any(raw.output in self.below.get(name, ()) for name in names):
             return
         self.recipes.append(raw)
-        for name in raw.inputs:
+        for name in names:
             below |= {name, *self.below.get(name, ())}
 
     def book(self, name: str) -> Book:
         """The book of what was read."""
+        recipes = [Recipe(raw.output, raw.count, tuple(Ingredient(part, count) for part, count in raw.inputs)) for raw in self.recipes]
         made = {raw.output for raw in self.recipes}
         wanted = {tag for raw in self.recipes for tag in raw.tags}
         members: dict[str, list[str]] = {}
         for item, group in self.group_of.items():
             if item in made and group in wanted:
                 members.setdefault(group, []).append(item)
-        recipes = tuple(Recipe(raw.output, raw.count, tuple(Ingredient(part, count) for part, count in raw.inputs.items())) for raw in self.recipes)
-        tags = {tag: tuple(items) for tag, items in members.items()}
-        return Book(name=name, recipes=recipes, tags=tags, others=tuple(self.known), namespace=NAMESPACE)
+        alike = {tag: tuple(recipe for recipe, raw in zip(recipes, self.recipes, strict=True) if raw.group == tag) for tag in members}
+        return Book(
+            name=name,
+            recipes=tuple(recipes),
+            tags={tag: tuple(items) for tag, items in members.items()},
+            tag_recipes={tag: tagged for tag, tagged in alike.items() if tagged},
+            found_members={tag: tuple(item for item, group in self.group_of.items() if group == tag and item not in made) for tag in members},
+            others=tuple(self.known),
+            namespace=NAMESPACE,
+        )
 
 
 def _read(path: Path) -> _Raw | None:
@@ -89,18 +99,15 @@ def _read(path: Path) -> _Raw | None:
         raw = orjson.loads(path.read_bytes())
         if raw["type"].removeprefix(NAMESPACE) not in _TYPES:
             return None
-        inputs = Counter[str]()
-        tags = set()
-        for (name, is_tag), count in _inputs(raw):
-            inputs[name] += count
-            tags |= {name} if is_tag else set()
+        parts = list(_inputs(raw))
         output, count = _result(raw["result"])
         group = _words(raw["group"]) if raw.get("group") else None
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as err:
         raise BookError(f"{path.name}: expected a recipe in the game's format, got {type(err).__name__}: {err}") from err
-    if not inputs or min(inputs.values()) < 1 or count < 1:
+    if not parts or min(needed for _, needed in parts) < 1 or count < 1:
         raise BookError(f"{path.name}: expected inputs and counts of at least 1")
-    return _Raw(output, count, inputs, frozenset(tags), group)
+    inputs = tuple((name, needed) for (name, _), needed in parts)
+    return _Raw(output, count, inputs, frozenset(name for (name, is_tag), _ in parts if is_tag), group)
 
 
 def _inputs(raw: Mapping[str, object]) -> Iterator[tuple[tuple[str, bool], int]]:
@@ -110,8 +117,7 @@ def _inputs(raw: Mapping[str, object]) -> Iterator[tuple[tuple[str, bool], int]]
             for letter, part in key.items():
                 yield _ingredient(part), sum(str(line).count(letter) for line in pattern)
         case {"ingredients": list(ingredients)}:
-            for part in ingredients:
-                yield _ingredient(part), 1
+            yield from Counter(map(_ingredient, ingredients)).items()
         case _:
             raise ValueError("neither 'pattern' and 'key' nor 'ingredients'")
 

@@ -192,7 +192,7 @@ def _satisfies(book: Book, wanted: tuple[Ingredient, ...], given: list[Ingredien
     if not wanted:
         return True
     first, rest = wanted[0], wanted[1:]
-    members = book.members(first.name)
+    members = (*book.members(first.name), *book.found_members.get(first.name, ()))
     return any(
         part.count == first.count and part.name in members and _satisfies(book, rest, given[:place] + given[place + 1 :])
         for place, part in enumerate(given)
