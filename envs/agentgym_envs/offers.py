@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from agentgym_envs.babyai import options as babyai
 from agentgym_envs.package_prep import options as package_prep
 from agentgym_envs.protocol import World
 from agentgym_envs.sciworld import options as sciworld
@@ -32,6 +33,13 @@ class Offered:
 
 
 WORLDS = {
+    "babyai": Offered(
+        help="do what is asked in a small grid of rooms, doors and things",
+        needs=babyai.NEEDS,
+        ready=babyai.ready,
+        add_options=babyai.add_options,
+        build=babyai.build,
+    ),
     "package_prep": Offered(
         help="pack what is ordered, verify the package and dispatch it",
         needs=package_prep.NEEDS,
