@@ -113,7 +113,7 @@ def test_a_recipe_folder_that_cannot_be_read_is_said_in_two_lines_with_exit_code
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        ([], "expected a WORLD, one of package_prep, "),
+        ([], "expected a WORLD, one of babyai, package_prep, "),
         (["chess"], "invalid choice: 'chess'"),
         (["textcraft", "--port", "65536"], "expected 0 to 65535, got 65536"),
         (["textcraft", "--max-sessions", "0"], "expected at least 1, got 0"),
