@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import socket
 import time
-from types import TracebackType
-from typing import Self
 
 Argument = str | int | bool | None
 Value = str | int | float | bool | None
@@ -35,13 +33,11 @@ class Gateway:
             raise GatewayError(f"no connection: {err}") from err
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._unread = b""
-        self._value(self._ask(f"A\n{secret}\n", deadline), deadline)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
+        try:
+            self._value(self._ask(f"A\n{secret}\n", deadline), deadline)
+        except (GatewayError, JavaError):
+            self.close()
+            raise
 
     def make(self, class_name: str, *arguments: Argument, deadline: float) -> Reference:
         """A new object of a class."""

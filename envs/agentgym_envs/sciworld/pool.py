@@ -10,7 +10,6 @@ from agentgym_envs.sciworld.java import Runtime
 from agentgym_envs.sciworld.simulator import Simulator
 
 MOST_LOADS = 500
-"""Tasks that one simulator loads before another takes its place."""
 
 
 class Full(WorldError):
@@ -22,16 +21,20 @@ class Full(WorldError):
 class Pool:
     """Threads share it. A simulator belongs to one session between ``lease`` and ``give_back``."""
 
-    def __init__(self, runtime: Runtime, *, most: int, seconds: float) -> None:
-        """Args:
-        most: simulators at once.
-        seconds: what one question to a simulator may take, its start included.
+    def __init__(self, runtime: Runtime, *, most: int, seconds: float, most_loads: int = MOST_LOADS) -> None:
+        """A pool without simulators; they are started when they are asked for.
+
+        Args:
+            most: simulators at once.
+            seconds: what one question to a simulator may take, its start included.
+            most_loads: tasks that one simulator loads before another takes its place.
         """
         self.started = 0
         """Simulators started so far."""
         self._runtime = runtime
         self._most = most
         self._seconds = seconds
+        self._most_loads = most_loads
         self._lock = threading.Lock()
         self._idle: list[Simulator] = []
         self._count = 0
@@ -61,7 +64,7 @@ class Pool:
     def give_back(self, simulator: Simulator) -> None:
         """The session needs it no more; one that died or is old is ended, and its place is free."""
         with self._lock:
-            if keep := not self._closed and simulator.alive and simulator.loads < MOST_LOADS:
+            if keep := not self._closed and simulator.alive and simulator.loads < self._most_loads:
                 self._idle.append(simulator)
         if not keep:
             simulator.end()

@@ -25,8 +25,15 @@ _OPTIONS = (
     "-XX:ErrorFile=/dev/null",
     # Compiling further takes more processor time than tasks of a hundred actions give back.
     "-XX:TieredStopAtLevel=1",
-    # The largest task needs less than half; without a bound the process grows to several hundred megabytes.
-    "-Xmx128m",
+    # About 125 MB for a process that plays, 260 MB after the longest gold path, which does not fit in a heap of 128 MB.
+    "-Xmx512m",
+    "-Xmn24m",
+    "-XX:MinHeapFreeRatio=20",
+    "-XX:MaxHeapFreeRatio=40",
+    # Sets of things are listed, and searched, by their identity hashes, which count up with all that a process did before. Equal ones leave the order
+    # in which things were put there.
+    "-XX:+UnlockExperimentalVMOptions",
+    "-XX:hashCode=2",
 )
 _END_SECONDS = 5.0
 
