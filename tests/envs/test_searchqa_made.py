@@ -19,7 +19,7 @@ ENTRIES = {passage.title: passage.text for passage in (passage_of(value, where) 
 QUESTIONS = read_questions(SMALL / "questions.jsonl").all
 
 
-@pytest.mark.parametrize(("name", "text"), list(made_files()), ids=lambda value: value if value.endswith(".jsonl") and "\n" not in value else "")
+@pytest.mark.parametrize(("name", "text"), [pytest.param(name, text, id=Path(name).name) for name, text in made_files()])
 def test_the_script_writes_what_is_committed(name: str, text: str) -> None:
     assert (HOUSE / name).read_text(encoding="utf-8") == text
 

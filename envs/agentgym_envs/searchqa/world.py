@@ -65,8 +65,7 @@ class SearchSession:
         if not 0 <= index < self.world.task_count:
             raise WorldError(f"The id {str(index)[:40]} is out of range: expected 0 to {self.world.task_count - 1}.")
         self._question, self._done = self.world.questions.all[index], False
-        rule = "A wrong answer does not end the task." if self.world.unlimited_guesses else "You may answer once."
-        return Start(f"Question: {self._question.text}\n{rule}")
+        return Start(prompt(self._question, unlimited_guesses=self.world.unlimited_guesses))
 
     def step(self, action: str) -> Step:
         """Execute what the first complete tag of a response asks for."""
@@ -128,6 +127,11 @@ class SearchSession:
             return NOTHING
         listed = "\n".join(_shown(place, passage) for place, passage in enumerate(passages, start=1))
         return f"<information>\n{listed}\n</information>"
+
+
+def prompt(question: Question, *, unlimited_guesses: bool = False) -> str:
+    """What a task starts with; the digest of it tells whether answers are unlimited."""
+    return f"Question: {question.text}\n" + ("A wrong answer does not end the task." if unlimited_guesses else "You may answer once.")
 
 
 def _shown(place: int, passage: Passage) -> str:
