@@ -41,7 +41,7 @@ class RecipeError(AgentgymError):
     """The recipe, an override, a contract file or a data file says something that cannot be meant."""
 
     exit_code = ExitCode.RECIPE
-    general_hint = "agentgym train RECIPE --show prints what a recipe means; docs/recipes.md has every key"
+    general_hint = "docs/recipes.md explains recipes; agentgym recipe schema prints every key"
 
 
 class LockError(AgentgymError):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -65,6 +65,7 @@ def _listed_values(each: ListedRecipe) -> dict[str, object]:
 def show_resolved(shown: Shown, *, as_json: bool) -> None:
     """Print a resolved run, the stages of its horizon against steps and context, and what resumes make of it."""
     from agentgym_cli.recipe.freeze import config_of
+    from agentgym_cli.recipe.yaml import dump_yaml
 
     if as_json:
         print_json(
@@ -72,55 +73,42 @@ def show_resolved(shown: Shown, *, as_json: bool) -> None:
                 "config": config_of(shown.run),
                 "digest": shown.digest,
                 "why_no_digest": shown.why_no_digest,
-                "horizon_stages": [dataclasses.asdict(stage) for stage in shown.stages],
-                "resumes": [dataclasses.asdict(row) for row in shown.resumes],
+                "plan": dataclasses.asdict(shown.plan),
                 "warnings": list(shown.warnings),
             }
         )
         return
     console = stdout_console()
-    for key, value in config_of(shown.run).items():
-        _print_section(console, key, value)
+    sys.stdout.write(dump_yaml(config_of(shown.run)))
     _print_stages(console, shown)
     for warning in shown.warnings:
-        console.print(f"warning: {escape(warning)}", soft_wrap=True)
+        console.print(f"warning: {escape(warning)}")
     said = shown.digest or f"none yet: {shown.why_no_digest}"
-    console.print(f"digest {escape(said)}", soft_wrap=True)
+    console.print(f"digest {escape(said)}")
 
 
 def _print_stages(console: Console, shown: Shown) -> None:
-    if not shown.stages:
+    plan, budgets = shown.plan, shown.run.budgets
+    if shown.run.train is None:
         return
-    budgets, last = shown.run.budgets, shown.stages[-1]
-    console.print(f"\nhorizon over {last.last} steps, {budgets.context_tokens} tokens of context, {budgets.response_tokens} a response:")
+    console.print(f"\nhorizon over {shown.run.train.steps} steps, {budgets.context_tokens} tokens of context, {budgets.response_tokens} a response:")
     table = Table(box=None, padding=(0, 1))
     for name in ("steps", "turns", "tokens a turn", "turns at full responses"):
         table.add_column(name, justify="right")
-    for stage in shown.stages:
+    for stage in plan.stages:
         table.add_row(f"{stage.first}-{stage.last}", str(stage.turns), str(stage.tokens_per_turn), str(stage.full_turns))
     console.print(table)
+    if plan.more_stages:
+        console.print(f"and {plan.more_stages} more stages")
     console.print("interrupted and resumed:")
     table = Table(box=None, padding=(0, 1))
     for name in ("after step", "goes on with", "as uninterrupted"):
         table.add_column(name, overflow="fold")
-    for row in shown.resumes:
-        spans = ", ".join(f"{first}-{last}: {turns}" for first, last, turns in row.spans)
+    for row in plan.resumes:
+        more = [f"and {row.more} more"] if row.more else []
+        spans = ", ".join([*(f"{first}-{last}: {turns}" for first, last, turns in row.spans), *more])
         table.add_row(str(row.after), spans, "yes" if row.same else "NO")
     console.print(table)
-
-
-def _print_section(console: Console, key: str, value: object, depth: int = 0) -> None:
-    indent = "  " * depth
-    if isinstance(value, Mapping):
-        console.print(f"{indent}{key}:")
-        for inner, each in value.items():
-            _print_section(console, inner, each, depth + 1)
-    elif isinstance(value, list | tuple) and value and all(isinstance(each, Mapping) for each in value):
-        console.print(f"{indent}{key}:")
-        for number, each in enumerate(value):
-            _print_section(console, f"[{number}]", each, depth + 1)
-    else:
-        console.print(escape(f"{indent}{key}: {json.dumps(value, ensure_ascii=False)}"), soft_wrap=True)
 
 
 def show_schema(*, as_json: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import TypeVar
 
@@ -38,6 +38,37 @@ def stage_at(schedule: HorizonSpec, step: int) -> int:
     spans = schedule.steps * len(schedule.turns) if len(schedule.steps) == 1 else schedule.steps
     ends = list(accumulate(spans[: len(schedule.turns) - 1]))
     return 1 + bisect_right(ends, step - 1)
+
+
+def spans(schedule: HorizonSpec, *, after: int, steps: int) -> Iterator[tuple[int, int, int]]:
+    """What a run of ``steps`` steps still does behind step ``after``: first step, last step and horizon of each span of one horizon.
+
+    ``after`` is 0 for a new run, the checkpoint's step for a resume. Asks ``horizon_at`` once a span, so that long schedules cost nothing.
+    """
+    step = after + 1
+    while step <= steps:
+        turns, last = horizon_at(schedule, step), _last_of_stage(schedule, step, steps)
+        while last < steps and horizon_at(schedule, last + 1) == turns:
+            last = _last_of_stage(schedule, last + 1, steps)
+        yield step, last, turns
+        step = last + 1
+
+
+def steps_after(schedule: HorizonSpec, *, after: int, steps: int) -> Iterator[tuple[int, int]]:
+    """Each step that a run still makes behind step ``after``, and its horizon: what training goes through, new or resumed."""
+    for first, last, turns in spans(schedule, after=after, steps=steps):
+        for step in range(first, last + 1):
+            yield step, turns
+
+
+def _last_of_stage(schedule: HorizonSpec, step: int, steps: int) -> int:
+    """The last step of the stage that ``step`` lies in, at most ``steps``."""
+    stage = stage_at(schedule, step)
+    low, high = step, steps
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if stage_at(schedule, middle) == stage else (low, middle - 1)
+    return low
 
 
 def tasks_at(tasks: Sequence[T], seed: int, step: int, count: int) -> tuple[T, ...]:

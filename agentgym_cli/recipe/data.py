@@ -7,7 +7,7 @@ from pathlib import Path
 
 import agentgym_cli
 from agentgym_cli.errors import RecipeError
-from agentgym_cli.recipe.wording import nearest, shown
+from agentgym_cli.recipe.wording import alike, shown
 
 PACKAGE = Path(agentgym_cli.__file__).parent
 _SHIPPED_FOLDERS = ("recipes", "lockfiles")
@@ -24,7 +24,14 @@ def try_find(name: str, *, beside: Sequence[Path] = ()) -> Path | None:
     if not name or "\0" in name:
         return None
     places = [*(folder / name for folder in beside), Path(name), shipped_root() / name, shipped_root() / "recipes" / name]
-    return next((place for place in places if place.exists()), None)
+    return next((place for place in places if _exists(place)), None)
+
+
+def _exists(place: Path) -> bool:
+    try:
+        return place.exists()
+    except OSError:  # a name that is too long for any file
+        return False
 
 
 def find_data(name: str, *, beside: Sequence[Path] = (), where: str = "file") -> Path:
@@ -36,7 +43,7 @@ def find_data(name: str, *, beside: Sequence[Path] = (), where: str = "file") ->
     found = try_find(name, beside=beside)
     if found is not None:
         return found
-    like = nearest(name, shipped_names())
+    like = alike(name, shipped_names())
     hint = f"did you mean {like}?" if like else None
     raise RecipeError(f"{where}: expected a file or folder beside the recipe, in the current folder or shipped, got {shown(name)}", hint=hint)
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from agentgym_cli.errors import RecipeError
 from agentgym_cli.recipe.canonical import canonical_json, digest_of, leaves
 from agentgym_cli.recipe.models import find_model_lock
 from agentgym_cli.recipe.overlap import reported
-from agentgym_cli.recipe.parts import NOT_PINNED, Part, Parts, Sources, task_parts
+from agentgym_cli.recipe.parts import NOT_PINNED, PARTS, Part, Parts, Sources, task_parts
 from agentgym_cli.recipe.resolve import Resolved
 from agentgym_cli.recipe.schema.run import Run
+from agentgym_cli.recipe.tasks import TaskLists
 
 SCHEMA = 2
 """Version of the file. 1 had no items ``rules`` and ``tokenizer``, no order of tasks apart from the tasks, and nothing observed."""
@@ -34,6 +37,8 @@ OUTSIDE_DIGEST = frozenset(
 """Keys of the config, with all below them, that never change a result: words for people, where results go, where services are."""
 HARMLESS = OUTSIDE_DIGEST | {"engine.drift", "evaluation.protocol", "name", "profile", "tasks.allow_overlap"}
 """Keys that change no episode and no metric."""
+_KEY = re.compile(r"[a-z_]+((\.[a-z_]+)|(\[\d+\]))*")
+"""A key as an error begins with it."""
 _RULES = ("budgets", "evaluation.horizon", "horizon", "retry", "reward")
 """Keys of the config that are rules of reward and stopping."""
 
@@ -119,10 +124,39 @@ def freeze(resolved: Resolved) -> Frozen:
     """
     run, folders = resolved.run, resolved.folders
     sources = Sources(run=run, beside=folders)
-    lists = sources.lists()
-    parts = task_parts(lists) | sources.parts()
+    lists, found = _read(resolved, sources)
+    parts = task_parts(lists) | found
     warnings = (*resolved.warnings, *_unpinned(run, parts), *lists.warnings, *reported(run.about.reported_overlaps))
     return Frozen(run=run, parts=parts, recipe=str(resolved.recipe_path), folders=tuple(map(str, folders)), warnings=warnings)
+
+
+def _read(resolved: Resolved, sources: Sources) -> tuple[TaskLists, dict[str, Part]]:
+    """Everything that the run depends on. Raises one RecipeError for all that cannot be read, each with the line that asks for it."""
+    found: dict[str, Part] = {}
+    problems: list[RecipeError] = []
+    lists = TaskLists(train=(), evaluation={})
+    for item, read in PARTS.items():
+        try:
+            found[item] = read(sources)
+        except RecipeError as err:
+            problems.append(_located(err, resolved))
+    try:
+        lists = sources.lists()
+    except RecipeError as err:
+        problems.append(_located(err, resolved))
+    different = {problem.message: problem for problem in problems}
+    if len(different) == 1:
+        raise problems[0]
+    if different:
+        raise RecipeError("\n  ".join([f"{len(different)} things that the recipe names cannot be used", *different]))
+    return lists, found
+
+
+def _located(err: RecipeError, resolved: Resolved) -> RecipeError:
+    """The same with the file and line of the key that the message begins with."""
+    key = _KEY.match(err.message)
+    place = resolved.place(key[0]) if key else None
+    return err if place is None else type(err)(f"{place}: {err.message}", err.hint)
 
 
 def _unpinned(run: Run, parts: Parts) -> Iterator[str]:

@@ -14,6 +14,7 @@ from agentgym_cli.recipe.wording import shown
 from agentgym_cli.recipe.yaml import KeyPath, YamlFile, YamlValue, parse_value, read_yaml
 
 _MAX_EXTENDS = 8
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
 _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 
 
@@ -42,8 +43,10 @@ class Layer:
     def place(self, path: KeyPath) -> Place:
         """Place of the value at ``path``, else of the nearest mapping or list around it or, for want of one, of a value inside it."""
         around = (path[:end] for end in range(len(path), 0, -1) if path[:end] in self.places)
-        inside = (each for each in self.places if path and each[: len(path)] == path)
-        return self.places[next(around, next(inside, ()))]
+        found = next(around, None)
+        if found is None:
+            found = next((each for each in self.places if path and each[: len(path)] == path), ())
+        return self.places[found]
 
     def has(self, path: KeyPath) -> bool:
         """True when this layer gives a value at ``path``."""
@@ -121,6 +124,8 @@ def profile_layers(file: YamlFile) -> dict[str, Layer]:
     for name, data in profiles.items():
         prefix = ("profiles", name)
         line = file.lines[prefix]
+        if not _NAME.fullmatch(name):
+            raise RecipeError(f"{file.path}:{line}: profiles: expected a name of letters, digits, _, . and -, got {shown(name)}")
         if not isinstance(data, dict):
             raise RecipeError(f"{file.path}:{line}: profiles.{name}: expected a mapping (empty: {{}}), got {shown(data)}")
         places = {path[2:]: Place(source=str(file.path), line=at) for path, at in file.lines.items() if path[:2] == prefix}
@@ -159,6 +164,8 @@ def _parse_override(override: str) -> tuple[tuple[str, ...], YamlValue]:
     if equals and re.search(r"\[|(^|\.)\d+(\.|$)", key):
         whole = re.split(r"\[|\.\d", key)[0]
         raise RecipeError(f"{where}: expected a key, got an element of a list", hint=f"give the whole list: '{whole}=[...]'")
+    if key.split(".")[0] in RECIPE_KEYS:
+        raise RecipeError(f"{where}: expected a key of the run, got {key.split('.')[0]}, which only a file can say", hint="profile=NAME chooses one")
     if not equals or not _KEY.fullmatch(key):
         raise RecipeError(f"{where}: expected key=value with a key of the recipe, got {shown(override)}", hint="for example train.steps=20")
     return tuple(key.split(".")), parse_value(text, where=where)

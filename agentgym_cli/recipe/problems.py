@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal, get_args, get_origin
+from itertools import islice
+from typing import Any, Literal, cast, get_args, get_origin
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -14,10 +16,12 @@ from agentgym_cli.recipe.canonical import canonical_json
 from agentgym_cli.recipe.interpolation import complaint
 from agentgym_cli.recipe.layers import Layer, Place, written
 from agentgym_cli.recipe.schema.run import Run
-from agentgym_cli.recipe.shape import CHOSEN_KEYS, annotation_at, describe, keys_at, kinds_of, members, sections_of
-from agentgym_cli.recipe.wording import listed, nearest, shown
+from agentgym_cli.recipe.shape import CHOSEN_KEYS, annotation_at, describe, key_paths, keys_at, kinds_of, members, sections_of
+from agentgym_cli.recipe.wording import alike, listed, nearest, shown
 from agentgym_cli.recipe.yaml import KeyPath, YamlValue
 
+MOST_SHOWN = 50
+"""Mistakes that one error names; the rest are counted."""
 _UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")
 _ABSENT = ("missing", "union_tag_not_found")
 
@@ -39,7 +43,8 @@ def raise_problems(problems: Sequence[Problem]) -> None:
     if len(every) == 1:
         raise RecipeError(str(every[0]))
     if every:
-        raise RecipeError("\n  ".join([f"{len(every)} things in the recipe cannot be meant", *map(str, every)]))
+        more = [f"and {len(every) - MOST_SHOWN} more"] if len(every) > MOST_SHOWN else []
+        raise RecipeError("\n  ".join([f"{len(every)} things in the recipe cannot be meant", *map(str, every[:MOST_SHOWN]), *more]))
 
 
 @cache
@@ -61,9 +66,20 @@ def find_problems(data: dict[str, YamlValue], layers: Sequence[Layer], *, comple
             layer = _layer_of((key,), layers)
             text = f"{written((*layer.prefix, key))}: expected no such key, got one; a profile is chosen with profile=NAME on the command line"
             yield Problem(place=layer.place((key,)), text=text)
-    for path, kind in _mistakes(data).items():
+    for path, kind in islice(_mistakes(data).items(), 2 * MOST_SHOWN):
         if path not in refused and (complete or kind not in _ABSENT):
             yield _problem(path, kind, data, layers)
+
+
+def without_unknown(data: dict[str, YamlValue]) -> dict[str, YamlValue] | None:
+    """The values less every unknown key; None when there are none, or something else is wrong too, so that no Run can be made."""
+    mistakes = _mistakes(data)
+    if not mistakes or len(mistakes) > MOST_SHOWN or any(kind not in _UNKNOWN for kind in mistakes.values()):
+        return None
+    kept: Any = copy.deepcopy(data)
+    for path in mistakes:
+        del _value_at(path[:-1], kept)[path[-1]]  # type: ignore[attr-defined]
+    return None if _mistakes(kept) else cast("dict[str, YamlValue]", kept)
 
 
 def _mistakes(data: dict[str, YamlValue]) -> dict[KeyPath, str]:
@@ -128,8 +144,11 @@ def _problem(path: KeyPath, kind: str, data: dict[str, YamlValue], layers: Seque
 def _expected_and_got(path: KeyPath, kind: str, data: dict[str, YamlValue]) -> str:
     if kind in _UNKNOWN:
         known = keys_at(path[:-1], data)
-        like = nearest(str(path[-1]), known)
-        return f"one of {listed(known)}, got the unknown key {shown(path[-1])}; did you mean {like}?"
+        like = alike(str(path[-1]), known)
+        # The same name elsewhere is the likelier slip, unless a name here is all but the same.
+        elsewhere = [written(each) for each in key_paths() if each[-1] == path[-1]]
+        like = like if elsewhere == [] else " or ".join(elsewhere[:3])
+        return f"one of {listed(known)}, got the unknown key {shown(path[-1])}{f'; did you mean {like}?' if like else ''}"
     if kind == "union_tag_invalid":
         words = [kind for section in sections_of(annotation_at(path[:-1], data)) for kind in kinds_of(section)]
         return f"one of {listed(words)}, got {_got(path, data, words)}"

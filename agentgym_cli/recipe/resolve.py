@@ -15,7 +15,7 @@ from agentgym_cli.recipe.data import find_data
 from agentgym_cli.recipe.interpolation import allowed, interpolated
 from agentgym_cli.recipe.layers import Layer, base_layer, override_layer, profile_layers, read_chain, written
 from agentgym_cli.recipe.lock import Installed, installed_version
-from agentgym_cli.recipe.problems import Problem, find_problems, place_of, raise_problems, validated
+from agentgym_cli.recipe.problems import Problem, find_problems, place_of, raise_problems, validated, without_unknown
 from agentgym_cli.recipe.profiles import GPU, GpuNeed, Survey, choose_profile, survey_gpus
 from agentgym_cli.recipe.rules import broken_rules, doubts
 from agentgym_cli.recipe.schema.run import Run
@@ -37,6 +37,14 @@ class Resolved:
     """Absolute folders of the recipe and of those it extends, nearest first: where the files that it names are looked for."""
     warnings: tuple[str, ...]
     """What is possible and probably not meant; to be shown and stored."""
+    places: Mapping[str, str]
+    """File and line, or override, that gave each key: ``tasks.evaluation[0].name``."""
+
+    def place(self, key: str) -> str | None:
+        """Where ``key`` was given, or the nearest section around it; None when nobody gave any of them."""
+        while key and key not in self.places:
+            key = key[: max(key.rfind("."), key.rfind("["), 0)]
+        return self.places.get(key)
 
 
 def environment() -> dict[str, str]:
@@ -84,14 +92,17 @@ def resolve(
     choice = choose_profile(names, wanted=wanted, need=need, survey=survey or _default_survey(), installed=installed, only_shown=only_shown)
     layers = stack(choice.name)
     data = _merged(layers)
-    raise_problems([*_problems_of_files(bases, profiles, variables), *find_problems(data, layers, complete=True, variables=variables)])
-    run = validated(data, profile=choice.name, reason=choice.reason)
-    broken = _broken(run, layers)
+    problems = [*_problems_of_files(bases, profiles, variables), *_problems_of(data, layers, variables)]
     others = [name for name in names if name != choice.name]
-    raise_problems([*broken, *_broken_elsewhere(others, lambda name: stack(name)[:-1], known=broken, variables=variables)])
+    raise_problems([*problems, *_problems_elsewhere(others, lambda name: stack(name)[:-1], known=problems, variables=variables)])
+    run = validated(data, profile=choice.name, reason=choice.reason)
     warnings = tuple(f"{place_of(path, layers)}: {written(path)}: {text}" for path, text in doubts(run))
     folders = tuple(dict.fromkeys(file.path.resolve().parent for file in reversed(files)))
-    return Resolved(run=run, recipe_path=path, folders=folders, warnings=warnings)
+    return Resolved(run=run, recipe_path=path, folders=folders, warnings=warnings, places=_places(layers))
+
+
+def _places(layers: Sequence[Layer]) -> dict[str, str]:
+    return {written(path): str(place) for layer in layers for path, place in layer.places.items() if path and layer.has(path)}
 
 
 def _default_survey() -> Survey:
@@ -111,21 +122,25 @@ def _problems_of_files(bases: Sequence[Layer], profiles: Sequence[dict[str, Laye
     return found
 
 
-def _broken(run: Run, layers: Sequence[Layer]) -> list[Problem]:
-    return [Problem(place=place_of(path, layers), text=f"{written(path)}: {text}") for path, text in broken_rules(run)]
+def _problems_of(data: dict[str, YamlValue], layers: Sequence[Layer], variables: Mapping[str, str]) -> list[Problem]:
+    """All that is wrong with the merged values of one profile: single values, and the combinations of those that can be read."""
+    found = list(find_problems(data, layers, complete=True, variables=variables))
+    readable = without_unknown(data) if found else data
+    if readable is not None:
+        run = validated(readable, profile="unchosen", reason="")
+        found += [Problem(place=place_of(path, layers), text=f"{written(path)}: {text}") for path, text in broken_rules(run)]
+    return found
 
 
-def _broken_elsewhere(
+def _problems_elsewhere(
     names: Sequence[str], stack: Callable[[str], list[Layer]], *, known: Sequence[Problem], variables: Mapping[str, str]
 ) -> list[Problem]:
-    """Impossible combinations in other profiles, beyond the known ones; without overrides, which are meant for the chosen profile."""
+    """What is wrong in other profiles, beyond the known problems; without overrides, which are meant for the chosen profile."""
     found: list[Problem] = []
     for name in names:
         layers = stack(name)
-        data = _merged(layers)
-        if not list(find_problems(data, layers, complete=True, variables=variables)):
-            here = [each for each in _broken(validated(data, profile=name, reason=""), layers) if each not in known]
-            found += [Problem(place=each.place, text=f"with profile {name}: {each.text}") for each in here]
+        here = [each for each in _problems_of(_merged(layers), layers, variables) if each not in known]
+        found += [Problem(place=each.place, text=f"with profile {name}: {each.text}") for each in here]
     return found
 
 

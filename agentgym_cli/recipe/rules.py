@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from agentgym_cli.recipe.addresses import address_problem
 from agentgym_cli.recipe.features import lacking
 from agentgym_cli.recipe.protocols import departures
 from agentgym_cli.recipe.schema.computing import ClusterSpec
@@ -30,6 +31,9 @@ def broken_rules(run: Run) -> Iterator[Finding]:
     if run.tasks.train is None and (run.train is not None or run.warm_start is not None):
         yield ("tasks", "train"), "expected a split to train on, got null"
     names = [split.name for split in run.tasks.evaluation]
+    if run.tasks.train is not None and run.tasks.train.name in names:
+        place = names.index(run.tasks.train.name)
+        yield ("tasks", "evaluation", place, "name"), f"expected another name than the training split's, got {shown(names[place])}"
     for number, name in enumerate(names):
         if name in names[:number]:
             yield ("tasks", "evaluation", number, "name"), f"expected each split once, got {shown(name)} again"
@@ -52,8 +56,8 @@ def _world(run: Run) -> Iterator[Finding]:
     if run.env.urls is not None and not run.env.urls:
         yield ("env", "urls"), "expected at least one address or null, got an empty list"
     for number, url in enumerate(run.env.urls or ()):
-        if not url.startswith(("http://", "https://")):
-            yield ("env", "urls", number), f"expected an address that starts with http:// or https://, got {shown(url)}"
+        if (problem := address_problem(url)) is not None:
+            yield ("env", "urls", number), f"expected http://HOST:PORT or https://HOST:PORT, got {problem}"
 
 
 def _horizon(run: Run) -> Iterator[Finding]:

@@ -104,6 +104,19 @@ def keys_at(path: KeyPath, data: object) -> tuple[str, ...]:
 
 
 @cache
+def key_paths() -> tuple[tuple[str, ...], ...]:
+    """Path of every key of every section that is not in a list, each once, in the order of the schema."""
+    return tuple(dict.fromkeys(path for path in _key_paths(Run, ()) if path[0] not in CHOSEN_KEYS))
+
+
+def _key_paths(section: type, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    for name, annotation in fields_of(section).items():
+        yield (*path, name)
+        for each in sections_of(annotation):
+            yield from _key_paths(each, (*path, name))
+
+
+@cache
 def kind_paths() -> frozenset[tuple[str, ...]]:
     """Paths of the sections where ``kind`` chooses between several: another kind replaces such a section as a whole."""
     return frozenset(_kind_paths(Run, ()))

@@ -124,6 +124,8 @@ def _named(name: str, pool: Pool, where: str) -> Rows:
         like = nearest(name, known)
         hint = f"did you mean {like}?" if like else None
         raise RecipeError(f"{where}: expected a split of the manifest ({listed(known) or 'none'}), got {shown(name)}", hint=hint)
+    if pool.size is not None and (beyond := max(chosen)) >= pool.size:
+        raise RecipeError(f"{where}: expected tasks below tasks.size ({pool.size}), got {beyond} in the manifest")
     return chosen
 
 
@@ -201,8 +203,12 @@ def _refuse_missing(spec: TasksSpec, pool: Pool) -> None:
         raise _no_list([file for _, file in missing], pool.env, listed(where for where, _ in missing))
 
 
-def _no_list(files: Sequence[str], env: str, where: str) -> RecipeError:
-    return RecipeError(
+class MissingLists(RecipeError):
+    """Published lists that the person supplies are not there."""
+
+
+def _no_list(files: Sequence[str], env: str, where: str) -> MissingLists:
+    return MissingLists(
         f"{where}: file: expected published lists of ids ({env}_NUMBER) beside the recipe, in the current folder or shipped, got "
         f"{listed(map(shown, files))}, which {'are' if len(files) > 1 else 'is'} in none of them",
         hint="put the published lists there under these names (they do not ship with agentgym), or give ids in their place",

@@ -8,7 +8,10 @@ from rapidfuzz import process
 from rapidfuzz.distance import JaroWinkler
 
 _SHOWN = 80
+_LONGEST = 200
 _LISTED = 24
+_ALIKE = 0.75
+"""Least Jaro-Winkler similarity of a name that is worth asking about; 1 is the same name."""
 
 
 def shown(value: object) -> str:
@@ -30,5 +33,15 @@ def listed(names: Iterable[str]) -> str:
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name most like ``name`` (Jaro-Winkler, ties by alphabet); None when nothing is known."""
-    found = process.extractOne(name, sorted(set(known)), scorer=JaroWinkler.normalized_similarity, processor=str.lower)
+    return _found(name, known, least=0.0)
+
+
+def alike(name: str, known: Iterable[str]) -> str | None:
+    """The same, where it is alike enough to be worth asking about; else None."""
+    return _found(name, known, least=_ALIKE)
+
+
+def _found(name: str, known: Iterable[str], *, least: float) -> str | None:
+    scorer = JaroWinkler.normalized_similarity
+    found = process.extractOne(name[:_LONGEST], sorted(set(known)), scorer=scorer, processor=str.lower, score_cutoff=least)
     return None if found is None else str(found[0])

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -22,6 +23,8 @@ KeyPath: TypeAlias = tuple[str | int, ...]
 
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 32
+MOST_PROBLEMS = 50
+"""Refused values that one error names; reading stops there."""
 _INT64 = 1 << 63
 
 _WORDS: Mapping[str, bool | None] = {
@@ -60,6 +63,8 @@ def read_text(path: Path, max_bytes: int) -> str:
         RecipeError: the file cannot be read, is larger, or is not UTF-8 (with the byte's position, from 0).
     """
     try:
+        if path.exists() and not path.is_file():
+            raise RecipeError(f"{path}: expected a file, got {'a folder' if path.is_dir() else 'something else'}")
         with path.open("rb") as file:
             raw = file.read(max_bytes + 1)
     except OSError as err:
@@ -81,6 +86,20 @@ def parse_yaml(text: str, path: Path) -> YamlFile:
         got = "nothing" if data is None else shown(data)
         raise RecipeError(f"{path}:{reader.lines[()]}: expected a mapping of names to values, got {got}")
     return YamlFile(path=path, data=data, lines=reader.lines)
+
+
+def dump_yaml(value: Mapping[str, object]) -> str:
+    """The values as YAML that ``parse_yaml`` reads back, at most 80 columns where a word allows it, keys in their order."""
+    plain = json.loads(json.dumps(value, ensure_ascii=False, allow_nan=False))
+    return yaml.dump(plain, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=78)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Indents lists below their key."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        """A list's dash stands two columns further in than its key."""
+        super().increase_indent(flow, False)
 
 
 def parse_value(text: str, *, where: str) -> YamlValue:
@@ -135,27 +154,44 @@ class _Reader:
         self.lines: dict[KeyPath, int] = {(): 1}
         self.end = 0
         self.events: Iterator[Any] = iter(())
+        self.problems: list[str] = []
+        """Values that are refused, in order; reading goes on behind each, so that all are named at once."""
 
     def document(self) -> YamlValue:
         """The value of the only document; None when there is none."""
         try:
             self.events = iter(yaml.parse(self.text, Loader=yaml.SafeLoader))
-            return self._document()
+            value = self._document()
         except yaml.reader.ReaderError as err:
             line = self.text.count("\n", 0, err.position) + 1
             self.fail(line, f"expected printable text, got character U+{ord(self.text[err.position]):04X}")
         except yaml.MarkedYAMLError as err:
             mark = err.problem_mark or err.context_mark
             self.fail(mark.line + 1 if mark else 1, f"expected YAML, got: {err.problem or err.context}")
+        if self.problems:
+            self._raise()
+        return value
+
+    def refuse(self, line: int, problem: str) -> None:
+        """Note a value that is refused, on a line, from 1; reading goes on."""
+        self.problems.append(f"{self.where}:{line}: {problem}" if self.located else f"{self.where}: {problem}")
+        if len(self.problems) == MOST_PROBLEMS:
+            self._raise()
 
     def fail(self, line: int, problem: str) -> NoReturn:
-        """Raise RecipeError for a line, from 1."""
-        raise RecipeError(f"{self.where}:{line}: {problem}" if self.located else f"{self.where}: {problem}")
+        """Refuse a line, from 1, behind which nothing can be read. Raises RecipeError."""
+        self.problems.append(f"{self.where}:{line}: {problem}" if self.located else f"{self.where}: {problem}")
+        self._raise()
+
+    def _raise(self) -> NoReturn:
+        if len(self.problems) == 1:
+            raise RecipeError(self.problems[0])
+        raise RecipeError("\n  ".join([f"{len(self.problems)} things in {self.where} cannot be read", *self.problems]))
 
     def _next(self) -> _Event:
         event = _event(next(self.events))
         if event.property is not None:
-            self.fail(event.line, f"expected plain values, got {event.property}")
+            self.refuse(event.line, f"expected plain values, got {event.property}")
         return event
 
     def _document(self) -> YamlValue:
@@ -185,8 +221,8 @@ class _Reader:
         while (event := self._next()).kind != "MappingEnd":
             key = self._key(event, path)
             if key in made:
-                self.fail(event.line, f"expected each key once, got {shown(key)} again (first on line {self.lines[(*path, key)]})")
-            self.lines[(*path, key)] = event.line
+                self.refuse(event.line, f"expected each key once, got {shown(key)} again (first on line {self.lines[(*path, key)]})")
+            self.lines.setdefault((*path, key), event.line)
             made[key] = self._value(self._next(), (*path, key))
         self.end = event.end
         return made
@@ -194,10 +230,10 @@ class _Reader:
     def _key(self, event: _Event, path: KeyPath) -> str:
         key = self._value(event, path)
         if not isinstance(key, str):
-            self.fail(event.line, f"expected a name as key, got {shown(key)}; a name that looks like another value needs quotes")
+            self.refuse(event.line, f"expected a name as key, got {shown(key)}; a name that looks like another value needs quotes")
         if key == "<<" and event.plain:
-            self.fail(event.line, "expected plain keys, got the merge key <<")
-        return key
+            self.refuse(event.line, "expected plain keys, got the merge key <<")
+        return str(key)
 
     def _sequence(self, path: KeyPath) -> list[YamlValue]:
         made: list[YamlValue] = []
@@ -211,7 +247,7 @@ class _Reader:
     def _scalar(self, event: _Event) -> str | int | float | bool | None:
         text, line = event.text, event.line
         if any("\ud800" <= character <= "\udfff" for character in text):
-            self.fail(line, "expected text, got half of a surrogate pair")
+            self.refuse(line, "expected text, got half of a surrogate pair")
         if not event.plain:
             return text
         if text in _WORDS:
@@ -219,14 +255,15 @@ class _Reader:
         if _INTEGER.fullmatch(text):
             return self._integer(text, line)
         if _NOT_FINITE.fullmatch(text):
-            self.fail(line, f"expected a finite number, got {text}")
+            self.refuse(line, f"expected a finite number, got {text}")
         if _FLOAT.fullmatch(text):
             if not math.isfinite(value := float(text)):
-                self.fail(line, f"expected a finite number, got {shown(text)}")
+                self.refuse(line, f"expected a finite number, got {shown(text)}")
             return value
         return text
 
     def _integer(self, text: str, line: int) -> int:
         if len(text) > 20 or not -_INT64 <= int(text) < _INT64:
-            self.fail(line, f"expected an integer of 64 bits, got {shown(text)}")
+            self.refuse(line, f"expected an integer of 64 bits, got {shown(text)}")
+            return 0
         return int(text)

@@ -74,8 +74,8 @@ def _observed(frozen: Frozen) -> Frozen:
 
 def _write(frozen: Frozen, output: Path) -> None:
     try:
-        if output.is_dir():
-            raise IsADirectoryError(0, "it is a folder")
+        if output.exists():
+            raise FileExistsError(0, "it is a folder" if output.is_dir() else "it is there already, and nothing is written over")
         frozen.write(output)
     except OSError as err:
         raise StoreError(f"{output}: expected to write the frozen run, got: {err.strerror or err}", "choose another place with -o FILE") from err

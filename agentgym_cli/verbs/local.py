@@ -21,7 +21,7 @@ from agentgym_cli.learn.local import GrpoTrainer, StepMetrics
 from agentgym_cli.learn.model import WEIGHTS, build_model, load_weights
 from agentgym_cli.learn.rewards import signal_of
 from agentgym_cli.learn.runtime import settle
-from agentgym_cli.learn.schedules import horizon_at, stage_at, tasks_at
+from agentgym_cli.learn.schedules import stage_at, steps_after, tasks_at
 from agentgym_cli.learn.supervised import SupervisedTrainer
 from agentgym_cli.recipe.schema.learning import TrainSpec, WarmStartSpec
 from agentgym_cli.recipe.schema.run import Run
@@ -151,12 +151,11 @@ async def reinforce(keeper: Keeper, tasks: Sequence[Task], splits: Mapping[str, 
     engine, spec = keeper.engine, keeper.spec
     stage.progress.begin("train", spec.steps, "step", done=after)
     policy = engine.policy(None)
-    for step in range(after + 1, spec.steps + 1):
+    for step, horizon in steps_after(engine.run.horizon, after=after, steps=spec.steps):
         await _evaluate_if_due(engine, splits, stage, done=step - 1)
         began = time.monotonic()
         engine.decoder.load(step - 1)
         drawn = tasks_at(tasks, engine.run.seed, step, spec.tasks_per_step)
-        horizon = horizon_at(engine.run.horizon, step)
         schedule = training_schedule(drawn, step=step, group_size=spec.algorithm.group_size, horizon=horizon)
         results, tally = await stage.play(schedule, policy, announce=None)
         _refuse_provoked_errors(results, spec.max_action_induced_share, step)

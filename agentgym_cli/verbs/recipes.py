@@ -14,7 +14,8 @@ from agentgym_cli.recipe.layers import read_chain
 from agentgym_cli.recipe.resolve import resolve
 from agentgym_cli.recipe.schema.learning import FixedHorizon, HorizonSpec, StagesHorizon
 from agentgym_cli.recipe.schema.run import Run
-from agentgym_cli.verbs.stages import ResumeRow, StageRow, resume_rows, stage_rows
+from agentgym_cli.recipe.tasks import MissingLists
+from agentgym_cli.verbs.stages import Plan, plan_of
 
 _GPU = "gpu"
 _BASE = "base.yaml"
@@ -44,8 +45,7 @@ class Shown:
     digest: str | None
     why_no_digest: str | None
     """What is missing for a digest, e.g. a list that the person supplies; None where there is one."""
-    stages: tuple[StageRow, ...]
-    resumes: tuple[ResumeRow, ...]
+    plan: Plan
 
 
 def list_recipes() -> list[ListedRecipe]:
@@ -74,7 +74,7 @@ def short_horizon(horizon: HorizonSpec) -> str:
 
 
 def show_target(target: str, overrides: Sequence[str]) -> Shown:
-    """What a recipe, a frozen run or the folder of a run means. What its digest would need and is not there is said, not an error.
+    """What a recipe, a frozen run or the folder of a run means. Task lists that the person supplies and that are not there are said, not an error.
 
     Raises:
         RecipeError: what cannot be meant.
@@ -88,10 +88,10 @@ def show_target(target: str, overrides: Sequence[str]) -> Shown:
     resolved = resolve(target, overrides, only_shown=True)
     try:
         frozen = freeze(resolved)
-    except RecipeError as err:
+    except MissingLists as err:
         return _shown(resolved.run, resolved.warnings, None, err.message)
     return _shown(frozen.run, frozen.warnings, frozen.digest, None)
 
 
 def _shown(run: Run, warnings: tuple[str, ...], digest: str | None, why: str | None) -> Shown:
-    return Shown(run=run, warnings=warnings, digest=digest, why_no_digest=why, stages=stage_rows(run), resumes=resume_rows(run))
+    return Shown(run=run, warnings=warnings, digest=digest, why_no_digest=why, plan=plan_of(run))

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import islice
 
-from agentgym_cli.learn.schedules import horizon_at
-from agentgym_cli.recipe.schema.learning import HorizonSpec
+from agentgym_cli.learn.schedules import spans
+from agentgym_cli.recipe.schema.learning import TrainSpec
 from agentgym_cli.recipe.schema.run import Run
 
 Span = tuple[int, int, int]
 """First step, last step and turns of a span of steps with one horizon."""
-_MOST_RESUMES = 12
+MOST_ROWS = 12
+"""Stages, and interruptions, that are shown; more are counted."""
+MOST_COUNTED = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,54 +32,54 @@ class StageRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumeRow:
-    """What a run that is interrupted and resumed would still do."""
+    """What a run that is interrupted and resumed still does."""
 
     after: int
     """Step of the checkpoint that it resumes from."""
     spans: tuple[Span, ...]
+    more: int
+    """Further spans that are not shown."""
     same: bool
-    """Whether these are the horizons of an uninterrupted run, step by step."""
+    """Whether these are the horizons of the uninterrupted run: the same plan, cut behind ``after``."""
 
 
-def horizon_spans(schedule: HorizonSpec, steps: Iterable[int]) -> tuple[Span, ...]:
-    """Spans of one horizon over consecutive steps."""
-    found: list[Span] = []
-    for turns, members in groupby(steps, key=lambda step: horizon_at(schedule, step)):
-        span = list(members)
-        found.append((span[0], span[-1], turns))
-    return tuple(found)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The horizon of a run over its planned steps."""
+
+    stages: tuple[StageRow, ...]
+    """The first of them; empty for a recipe that only evaluates."""
+    more_stages: int
+    resumes: tuple[ResumeRow, ...]
 
 
-def stage_rows(run: Run) -> tuple[StageRow, ...]:
-    """Stages of the planned steps; empty for a recipe that only evaluates."""
-    budgets = run.budgets
-    return tuple(
-        StageRow(
-            first=first,
-            last=last,
-            turns=turns,
-            tokens_per_turn=budgets.context_tokens // turns,
-            full_turns=min(turns, budgets.context_tokens // budgets.response_tokens),
-        )
-        for first, last, turns in horizon_spans(run.horizon, range(1, _steps(run) + 1))
-    )
-
-
-def resume_rows(run: Run) -> tuple[ResumeRow, ...]:
-    """For interruptions around every change of the horizon, and at the first and last checkpoint: the rest as a resume runs it, beside the plan."""
-    steps = _steps(run)
+def plan_of(run: Run) -> Plan:
+    """Stages against steps and context, and what resumes go on with around each change of the horizon and behind the first and last checkpoint."""
     if run.train is None:
-        return ()
-    planned = [horizon_at(run.horizon, step) for step in range(1, steps + 1)]
-    changes = [step for step in range(1, steps) if planned[step] != planned[step - 1]]
-    near = {step + offset for step in changes for offset in (-1, 0, 1)} | {min(run.train.checkpoint_every, steps - 1), steps - 1}
-    rows = []
-    for after in sorted(step for step in near if 0 <= step < steps)[:_MOST_RESUMES]:
-        spans = horizon_spans(run.horizon, range(after + 1, steps + 1))
-        resumed = [turns for first, last, turns in spans for _ in range(first, last + 1)]
-        rows.append(ResumeRow(after=after, spans=spans, same=resumed == planned[after:]))
-    return tuple(rows)
+        return Plan(stages=(), more_stages=0, resumes=())
+    planned = tuple(islice(spans(run.horizon, after=0, steps=run.train.steps), MOST_COUNTED))
+    shown = planned[:MOST_ROWS]
+    resumes = [_resume(run, after, planned) for after in _interruptions(run.train, shown)]
+    return Plan(stages=tuple(_stage(run, span) for span in shown), more_stages=len(planned) - len(shown), resumes=tuple(resumes))
 
 
-def _steps(run: Run) -> int:
-    return 0 if run.train is None else run.train.steps
+def _stage(run: Run, span: Span) -> StageRow:
+    first, last, turns = span
+    context, response = run.budgets.context_tokens, run.budgets.response_tokens
+    return StageRow(first=first, last=last, turns=turns, tokens_per_turn=context // turns, full_turns=min(turns, context // response))
+
+
+def _interruptions(train: TrainSpec, shown: tuple[Span, ...]) -> list[int]:
+    """Steps of checkpoints worth showing: at, before and behind every change of the horizon, the first one and the last one before the end."""
+    ends = [last for _, last, _ in shown if last < train.steps]
+    near = {end + offset for end in ends for offset in (-1, 0, 1)} | {min(train.checkpoint_every, train.steps - 1), train.steps - 1}
+    every = sorted(after for after in near if 0 <= after < train.steps)
+    return every if len(every) <= MOST_ROWS else [*every[: MOST_ROWS - 1], every[-1]]
+
+
+def _resume(run: Run, after: int, planned: tuple[Span, ...]) -> ResumeRow:
+    """What training goes through behind ``after``, beside the plan from there on."""
+    assert run.train is not None
+    rest = tuple(islice(spans(run.horizon, after=after, steps=run.train.steps), MOST_COUNTED))
+    cut = tuple((max(first, after + 1), last, turns) for first, last, turns in planned if last > after)
+    return ResumeRow(after=after, spans=rest[:MOST_ROWS], more=max(0, len(rest) - MOST_ROWS), same=rest[: len(cut)] == cut)

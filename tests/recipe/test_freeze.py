@@ -221,7 +221,19 @@ def test_overlaps_that_others_reported_are_repeated_as_warnings(tmp_path: Path) 
 def test_files_that_a_run_needs_and_that_are_nowhere_are_named(shared: Path, override: str, message: str) -> None:
     with pytest.raises(RecipeError) as caught:
         frozen_at(str(shared / "toy.yaml"), override)
-    assert str(caught.value).startswith(message)
+    assert f"override '{override}': {message}" in str(caught.value)
+
+
+def test_everything_that_a_recipe_names_and_that_cannot_be_used_is_named_at_once_with_its_line(tmp_path: Path) -> None:
+    recipe = write_recipe(tmp_path, RECIPE.replace("prompt: {}", "prompt: {system: no.txt}").replace("stack: cpu", "stack: cpuu"))
+    with pytest.raises(RecipeError) as caught:
+        frozen_at(recipe, "tasks.manifest=no.csv")
+    assert [line.strip().partition(": expected")[0] for line in str(caught.value).splitlines()] == [
+        "3 things that the recipe names cannot be used",
+        f"{recipe}:10: prompt.system",
+        f"{recipe}:22: engine.stack",
+        "override 'tasks.manifest=no.csv': tasks.manifest",
+    ]
 
 
 PRINT_DIGEST = """

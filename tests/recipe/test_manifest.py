@@ -91,5 +91,5 @@ def test_what_is_written_reads_back(tmp_path_factory: pytest.TempPathFactory, ro
 
 
 def test_a_manifest_that_is_a_folder_is_named(tmp_path: Path) -> None:
-    with pytest.raises(RecipeError, match="expected a readable file, got: Is a directory"):
+    with pytest.raises(RecipeError, match="expected a file, got a folder"):
         read_manifest(tmp_path)

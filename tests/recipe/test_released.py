@@ -51,7 +51,7 @@ PAPER = {
     "sciworld_fixed_paper": ([20], 20, 8, 1e-6),
     "sciworld_scaling_paper": ([10, 20], 20, 8, 1e-6),
     "searchqa_fixed_paper": ([4], 4, 8, 1e-6),
-    "searchqa_scaling_paper": ([5, 8, 10], 30, 8, 1e-6),
+    "searchqa_scaling_paper": ([5, 8, 10], 4, 8, 1e-6),
     "webarena_fixed_paper": ([15], 15, 4, 5e-7),
     "webarena_scaling_paper": ([8, 12, 15], 15, 4, 5e-7),
 }
@@ -118,7 +118,7 @@ def test_all_training_recipes_share_what_all_scripts_share(name: str) -> None:
     assert (algorithm.clip, algorithm.kl_coefficient, algorithm.entropy_coefficient) == (0.2, 0.001, 0.001)
     assert (algorithm.normalize_std, algorithm.average) == (True, "episode")
     assert run.train.learning_rate == (PAPER[name][3] if name in PAPER else 1e-6)
-    assert (run.train.max_gradient_norm, run.train.checkpoint_every, run.train.warmup_steps) == (1.0, 25, 0)
+    assert (run.train.max_gradient_norm, run.train.checkpoint_every, run.train.warmup_steps, run.train.weight_decay) == (1.0, 25, 0, 0.01)
     assert run.policy.model.path == "Qwen/Qwen2.5-7B-Instruct"
     assert run.policy.model.revision == "a09a35458c702b33eeacc393d103063234e8bc28"
     assert (run.policy.sampling.temperature, run.policy.sampling.top_p, run.policy.sampling.top_k) == (1.0, 1.0, 0)
@@ -265,6 +265,7 @@ def test_promise_07_a_recipe_freezes_with_the_lists_that_a_person_supplies(env: 
 def test_a_published_list_of_another_environment_is_refused(tmp_path: Path) -> None:
     publish(tmp_path, "sciworld_train.json", range(10))
     (tmp_path / "sciworld_train.json").rename(tmp_path / "babyai_train.json")
+    publish(tmp_path, "babyai_test.json", range(20, 30))
     with pytest.raises(RecipeError, match="expected babyai_NUMBER"):
         lists_of("babyai_fixed", tmp_path)
 

@@ -12,6 +12,7 @@ from tokenizers.pre_tokenizers import Split
 from agentgym_cli.episode.tokens import TurnTokens
 from agentgym_cli.errors import RecipeError
 from agentgym_cli.recipe.features import ENGINES, FEATURES, table
+from agentgym_cli.recipe.freeze import freeze
 from agentgym_cli.recipe.resolve import Resolved, resolve
 from agentgym_cli.recipe.rules import LEAST_TURN_TOKENS, longest
 from agentgym_cli.recipe.schema.learning import FixedHorizon, HorizonSpec, IncrementHorizon, StagesHorizon
@@ -143,3 +144,82 @@ def test_every_feature_names_a_key_of_the_recipe_and_an_engine(tmp_path: Path) -
         assert feature.engines, feature.name
         assert set(feature.engines) <= set(ENGINES)
     assert len(table().splitlines()) == len(FEATURES) + 2
+
+
+def test_every_profile_is_checked_whole_the_chosen_one_or_not(tmp_path: Path) -> None:
+    text = RECIPE.replace("horizon: {kind: stages, turns: [2, 4], steps: [10]}\n", "")
+    path = write_recipe(tmp_path, text + "profiles:\n  laptop: {horizon: {kind: fixed, turns: 2}}\n  other: {seed: 2}\n")
+    said = complaint(path)
+    assert said == (f"{path}:1: with profile other: horizon: expected a mapping whose kind is one of fixed, stages, increment, got nothing")
+
+
+def test_an_unknown_key_hides_no_impossible_combination(tmp_path: Path) -> None:
+    text = RECIPE.replace("steps: 20", "steps: 20\n  stepz: 20").replace("evaluation: {horizon: 4}", "evaluation: {horizon: 9999}")
+    path = write_recipe(tmp_path, text)
+    said = complaint(path)
+    assert "train.stepz: expected one of steps" in said
+    assert "evaluation.horizon: expected at most 3276 turns" in said
+
+
+@pytest.mark.parametrize(
+    ("override", "guess"),
+    [
+        ("learning_rate=1", "did you mean warm_start.learning_rate or train.learning_rate?"),
+        ("group_size=4", "did you mean train.algorithm.group_size?"),
+        ("slots=4", "did you mean engine.slots?"),
+        ("trian={}", "did you mean train?"),
+    ],
+)
+def test_promise_08_a_misplaced_key_is_told_its_place(tmp_path: Path, override: str, guess: str) -> None:
+    assert guess in complaint(write_recipe(tmp_path), override)
+
+
+def test_a_name_like_no_other_gets_no_guess(tmp_path: Path) -> None:
+    assert "did you mean" not in complaint(write_recipe(tmp_path), "zzz=1")
+
+
+def test_thousands_of_mistakes_are_counted_and_the_first_are_named(tmp_path: Path) -> None:
+    path = write_recipe(tmp_path, RECIPE + "".join(f"k{number}: 1\n" for number in range(20_000)))
+    said = complaint(path).splitlines()
+    assert len(said) == 52
+    assert said[-1].startswith("  and ")
+
+
+@pytest.mark.parametrize(
+    ("url", "got"),
+    [
+        ("http://user:secret@host", "one with credentials (env.token_variable names the variable of a bearer token)"),
+        ("http://h:99999", "'http://h:99999'"),
+        ("http://h?x=1", "'http://h?x=1'"),
+        ("http://[::1", "'http://[::1'"),
+        ("h:80", "'h:80'"),
+        ("http://", "'http://'"),
+    ],
+)
+def test_promise_11_an_address_that_is_none_or_holds_a_password_is_refused_and_not_repeated(tmp_path: Path, url: str, got: str) -> None:
+    path = write_recipe(tmp_path, RECIPE.replace("  world: textcraft", f"  urls: ['{url}']"))
+    assert complaint(path) == f"{path}:5: env.urls[0]: expected http://HOST:PORT or https://HOST:PORT, got {got}"
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:36005", "https://host/a/b", "http://[::1]:80", "http://host"])
+def test_addresses_of_servers_are_accepted(tmp_path: Path, url: str) -> None:
+    path = write_recipe(tmp_path, RECIPE.replace("  world: textcraft", f"  urls: ['{url}']"))
+    assert made(path).run.env.urls == (url,)
+
+
+def test_an_evaluation_split_may_not_be_called_as_the_training_split(tmp_path: Path) -> None:
+    said = complaint(write_recipe(tmp_path), "tasks.evaluation=[{name: test}, {name: train}]")
+    assert said.endswith("tasks.evaluation[1].name: expected another name than the training split's, got 'train'")
+
+
+@pytest.mark.parametrize("key", ["tasks.manifest", "prompt.system", "policy.model.path", "extends"])
+def test_a_name_too_long_for_any_file_is_an_ordinary_mistake(tmp_path: Path, key: str) -> None:
+    long = "a" * 5000
+    path = write_recipe(tmp_path, RECIPE if key != "extends" else f"{RECIPE}extends: {long}\n")
+    with pytest.raises(RecipeError, match="expected a file or folder"):
+        freeze(made(path, *([] if key == "extends" else [f"{key}={long}"])))
+
+
+def test_profiles_have_names_that_a_run_can_have(tmp_path: Path) -> None:
+    path = write_recipe(tmp_path, RECIPE + "profiles: {'g p u': {}}\n")
+    assert complaint(path) == f"{path}:23: profiles: expected a name of letters, digits, _, . and -, got 'g p u'"

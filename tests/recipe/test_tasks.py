@@ -160,7 +160,7 @@ def test_all_published_lists_that_are_nowhere_are_named_at_once(tmp_path: Path) 
 def test_a_published_list_that_is_a_folder_is_refused_though_there_are_ids(tmp_path: Path) -> None:
     (tmp_path / "list.json").mkdir()
     said = refusal(SplitSpec(name="mine", file="list.json", ids="0"), pool(tmp_path))
-    assert str(said) == f"{tmp_path}/list.json: expected a readable file, got: Is a directory"
+    assert str(said) == f"{tmp_path}/list.json: expected a file, got a folder"
 
 
 def test_tasks_are_left_out_by_number_wherever_they_come_from(tmp_path: Path) -> None:

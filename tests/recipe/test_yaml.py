@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -138,7 +139,7 @@ def test_five_megabytes_are_refused_unread(tmp_path: Path) -> None:
 def test_missing_files_and_folders_are_named(tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match=r"none\.yaml: expected a readable file, got: No such file"):
         read_yaml(tmp_path / "none.yaml")
-    with pytest.raises(RecipeError, match="expected a readable file, got: Is a directory"):
+    with pytest.raises(RecipeError, match="expected a file, got a folder"):
         read_yaml(tmp_path)
 
 
@@ -162,3 +163,19 @@ def test_any_text_gives_a_value_or_a_recipe_error(text: str) -> None:
         parse_yaml(text, WHERE)
     except RecipeError as err:
         assert str(err).startswith("r.yaml:")
+
+
+def test_every_value_that_is_refused_is_named_at_once() -> None:
+    text = "a: .nan\nb: !!str x\nc: [1, 99999999999999999999]\na: 2\n<<: {}\n3: 4\n"
+    with pytest.raises(RecipeError) as caught:
+        parse_yaml(text, Path("r.yaml"))
+    assert [line.strip().partition(": expected")[0] for line in str(caught.value).splitlines()] == [
+        "6 things in r.yaml cannot be read",
+        *(f"r.yaml:{line}" for line in range(1, 7)),
+    ]
+
+
+def test_a_pipe_is_no_recipe(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.yaml")
+    with pytest.raises(RecipeError, match="expected a file, got something else"):
+        read_yaml(tmp_path / "pipe.yaml")
