@@ -25,7 +25,7 @@ from agentgym_cli.recipe import features
 
 PAGES = Path(__file__).parent
 BLOCK = re.compile(
-    r"(?P<open><!-- (?P<what>agentgym [a-z -]*--help|dialect keys|exit codes|checks|engine features) -->\n)(?P<body>.*?)(?P<close><!-- end -->)",
+    r"(?P<open><!-- (?P<what>agentgym [a-z_ -]*--help|dialect keys|exit codes|checks|engine features) -->\n)(?P<body>.*?)(?P<close><!-- end -->)",
     re.DOTALL,
 )
 NULL = re.compile(r"\bNone\b")

@@ -109,7 +109,9 @@ def train(
 def evaluate(
     recipe: Recipe,
     overrides: Overrides = None,
-    policy: Annotated[str, typer.Option("--policy", help="oracle, random, scripted or checkpoint.")] = "checkpoint",
+    policy: Annotated[
+        str | None, typer.Option("--policy", help="oracle, random, scripted or checkpoint; evaluation.policy otherwise.", show_default=False)
+    ] = None,
     checkpoint: Annotated[
         Path | None, typer.Option("--checkpoint", help="Checkpoint folder, or run folder (its last one).", show_default=False)
     ] = None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from agentgym_cli.episode.policies.build import BASELINES, build_baseline
@@ -33,13 +34,23 @@ def evaluate_policy(request: Request, progress: Progress) -> Finished:
         AgentgymError: what stopped it, with its exit code; everything recorded up to there is kept.
     """
     assert request.policy is not None
-    choice = _remembered(Path(request.target), request.policy) if request.resume else request.policy
-    checkpoint = _checkpoint(choice)
+    choice = _remembered(Path(request.target), request.policy) if request.resume else _named(request.policy)
+    checkpoint = None if choice.kind is None else _checkpoint(choice)
     prepared = prepare(request, verb="eval", progress=progress)
+    if choice.kind is None:
+        choice = replace(choice, kind=prepared.run.evaluation.policy)
+        checkpoint = _checkpoint(choice)
     label = _label(choice, checkpoint)
     progress.note("policy", label)
     prepared = claim_folder(prepared, progress)
     return run_interruptible(_evaluate(prepared, choice, checkpoint, label, progress), prepared.resume_command("eval"))
+
+
+def _named(choice: PolicyChoice) -> PolicyChoice:
+    """The choice; a checkpoint that is named needs no ``--policy checkpoint``, and a script no ``--policy scripted``."""
+    if choice.kind is None and (choice.checkpoint or choice.script) is not None:
+        return replace(choice, kind="checkpoint" if choice.checkpoint is not None else "scripted")
+    return choice
 
 
 def _checkpoint(choice: PolicyChoice) -> Checkpoint | None:
@@ -59,6 +70,7 @@ def _label(choice: PolicyChoice, checkpoint: Checkpoint | None) -> str:
     """What acts, pinned by content: the run's record keeps it, and a resume with another one is refused."""
     if checkpoint is not None:
         return f"checkpoint of step {checkpoint.step}, weights {_sha256(checkpoint.folder / WEIGHTS_FILE)}"
+    assert choice.kind is not None
     return f"scripted, script {_sha256(choice.script)}" if choice.script is not None else choice.kind
 
 
@@ -92,6 +104,7 @@ async def _evaluate(prepared: Prepared, choice: PolicyChoice, checkpoint: Checkp
 def _policy(prepared: Prepared, choice: PolicyChoice, checkpoint: Checkpoint | None) -> Policy:
     run = prepared.run
     if checkpoint is None:
+        assert choice.kind is not None
         rules = prepared.dialect.rules()
         form = run.prompt.action_format
         return build_baseline(choice.kind, rules=rules, action_format=form, budgets=run.budgets, script=choice.script)

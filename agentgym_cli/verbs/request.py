@@ -10,8 +10,8 @@ from pathlib import Path
 class PolicyChoice:
     """Which policy an evaluation runs."""
 
-    kind: str = "checkpoint"
-    """``oracle``, ``random``, ``scripted`` or ``checkpoint``."""
+    kind: str | None = None
+    """``oracle``, ``random``, ``scripted`` or ``checkpoint``; None is a checkpoint where one is named, else whom the recipe names."""
     checkpoint: Path | None = None
     """Checkpoint folder, or the folder of a run (its last checkpoint)."""
     script: Path | None = None

@@ -102,6 +102,8 @@ class EvaluationSpec:
     """Published procedure that the numbers claim to follow. Where they do not, the departures are a warning that is printed and stored: ``agenteval``
     (AgentGym) and ``agentgym-rl`` fix turns, samples and the number of tasks for each environment; what ``agentgym2`` does is not public, so
     nothing is comparable with it. ``own`` claims nothing."""
+    policy: Literal["checkpoint", "oracle", "random"] = "checkpoint"
+    """Who acts in ``agentgym eval`` where its command line names nobody; a checkpoint has to be named there."""
     samples_per_task: Count = 1
     """Episodes of each task."""
     temperature: Positive | Literal["greedy"] | None = None
