@@ -62,7 +62,7 @@ STACKS = {
         notes=(PLATFORMS,),
     ),
     "envs": Stack(
-        purpose="what the servers and everything but training run with, agentgym-cli[envs], without torch",
+        purpose="what the servers of every world and everything but training run with, agentgym-cli[envs], without torch",
         sources=("pyproject.toml", "--extra=envs"),
         target=EVERYWHERE,
         notes=(PLATFORMS,),
@@ -79,8 +79,8 @@ STACKS = {
         ),
     ),
     "verl-cuda": Stack(
-        purpose="the cluster stack on CUDA: verl, Ray and vLLM, with agentgym-cli[envs]",
-        sources=("pyproject.toml", "--extra=envs", "lockfiles/verl-cuda.in"),
+        purpose="the cluster stack on CUDA: verl, Ray and vLLM, with agentgym-cli[serve]",
+        sources=("pyproject.toml", "--extra=serve", "lockfiles/verl-cuda.in"),
         target=CUDA_LINUX,
         built=(("torch", "2.11.0"), ("torchvision", "0.26.0"), ("torchaudio", "2.11.0")),
         notes=(

@@ -16,7 +16,7 @@ from lockfiles.make import PIN, STACKS, TORCH, Stack, header, lock_text, read_pi
 HOUSE = Path(__file__).resolve().parents[2]
 LOCKS = HOUSE / "lockfiles"
 PROJECT = tomllib.loads((HOUSE / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-EXTRAS = {"cpu": ("local",), "dev": ("local", "dev"), "envs": ("envs",), "verl-cpu": ("envs", "verl"), "verl-cuda": ("envs", "verl")}
+EXTRAS = {"cpu": ("local",), "dev": ("local", "dev"), "envs": ("envs",), "verl-cpu": ("serve", "verl"), "verl-cuda": ("serve", "verl")}
 A, B = "sha256:" + "a" * 64, "sha256:" + "b" * 64
 
 
@@ -92,7 +92,9 @@ def test_one_version_of_torch_is_installed_everywhere_on_a_cpu() -> None:
 
 def test_checks_and_tests_run_with_the_packages_of_a_laptop() -> None:
     cpu, dev, envs = (read_lock(LOCKS / f"{stack}.txt").pins for stack in ("cpu", "dev", "envs"))
-    assert envs.items() <= cpu.items() <= dev.items()
+    assert cpu.items() <= dev.items()
+    shared = envs.keys() & dev.keys()
+    assert {name: envs[name] for name in shared} == {name: dev[name] for name in shared}, "envs also has what the worlds need"
 
 
 def test_the_cluster_stacks_are_what_verl_names() -> None:
