@@ -6,8 +6,10 @@ import argparse
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +21,7 @@ from agentgym_cli.env.dialect import load_dialect
 from agentgym_cli.env.launch import launch
 from agentgym_cli.env.probe import probe
 from agentgym_envs.protocol import JSON, Step, WorldError
+from agentgym_envs.sciworld.gateway import Gateway, GatewayError, JavaError
 from agentgym_envs.sciworld.options import build
 from agentgym_envs.sciworld.world import SciWorld, SciWorldSession
 from tests.envs.servers import answered, client_of
@@ -227,6 +230,18 @@ def test_a_simulator_that_stands_still_is_ended(tmp_path: Path) -> None:
     world.close()
 
 
+def test_mended_a_stranger_is_refused_by_a_simulators_port(session: SciWorldSession) -> None:
+    simulator = session._simulator
+    assert simulator is not None and simulator._gateway is not None
+    port = simulator._gateway._socket.getpeername()[1]
+    with pytest.raises((GatewayError, JavaError)):
+        Gateway(port, "guess", deadline=time.monotonic() + SECONDS)
+    with socket.create_connection(("127.0.0.1", port)) as stranger:
+        stranger.sendall(b"c\nz:java.lang.System\nexit\ni0\ne\n")
+        assert not stranger.recv(100).startswith(b"!y")
+    assert session.step("inventory").observation.startswith("In your inventory, you see:")
+
+
 @contextmanager
 def serving(*options: str) -> Iterator[tuple[subprocess.Popen[str], httpx.Client]]:
     """A server process with two tasks in play, and a client of it."""
@@ -246,7 +261,7 @@ def serving(*options: str) -> Iterator[tuple[subprocess.Popen[str], httpx.Client
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_mended_no_simulator_outlives_its_server_however_that_ends(number: signal.Signals) -> None:
+def test_no_simulator_outlives_its_server_however_that_ends(number: signal.Signals) -> None:
     with serving() as (process, _):
         simulators = children_of(process.pid)
         assert len(simulators) == 2
