@@ -61,9 +61,9 @@ class Measured:
     """Milliseconds, as p99."""
     p99: float
     cpu: float
-    """Seconds of the server."""
+    """Seconds of the server and of the processes that it started."""
     alone: float
-    """CPU seconds of a step in the world alone."""
+    """CPU seconds of a step that are the world's."""
     errors: int
 
     def row(self) -> str:
@@ -157,6 +157,21 @@ def cpu_of(pid: int) -> float:
     """CPU seconds of a process so far, with those of the processes that it started and that still run."""
     ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
     return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK") + sum(map(cpu_of, children(pid)))
+
+
+def children_cpu() -> float:
+    """CPU seconds so far of the processes that the server started, which is a child of this process."""
+    servers = children_of(os.getpid())
+    ticks = 0
+    for child in (child for server in servers for child in children_of(server)):
+        fields = Path(f"/proc/{child}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def children_of(pid: int) -> list[int]:
+    """The processes that each thread of a process started."""
+    return [int(child) for thread in Path(f"/proc/{pid}/task").iterdir() for child in (thread / "children").read_text(encoding="ascii").split()]
 
 
 def cpu_alone(world: str, world_args: Sequence[str], actions: Sequence[str]) -> float:
