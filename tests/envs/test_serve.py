@@ -132,11 +132,18 @@ def test_wrong_options_are_refused_with_exit_code_2(args: list[str], said: str, 
 
 
 @pytest.mark.e2e
-@pytest.mark.parametrize("book", ["big", "laptop"])
-async def test_the_world_passes_every_check_of_the_probe(book: str) -> None:
-    with (Path(__file__).parents[2] / f"recipes/tasks/textcraft_{book}.csv").open(encoding="utf-8") as lines:
+@pytest.mark.parametrize(
+    ("world", "args", "manifest"),
+    [
+        ("textcraft", ("--book", "big"), "textcraft_big"),
+        ("textcraft", ("--book", "laptop"), "textcraft_laptop"),
+        ("package_prep", (), "package_prep"),
+    ],
+)
+async def test_two_replicas_pass_every_check_of_the_full_probe(world: str, args: tuple[str, ...], manifest: str) -> None:
+    with (Path(__file__).parents[2] / f"recipes/tasks/{manifest}.csv").open(encoding="utf-8") as lines:
         tasks = [(int(row["index"]), row["digest"]) for row in csv.DictReader(lines)]
-    async with launch("textcraft", ["--book", book], oracle=True) as urls:
-        report = await probe(urls, load_dialect("textcraft"), tasks=tasks)
-    others = {check.name: check.result for check in report.servers[0].checks if check.result != "pass"}
-    assert others.items() <= {"replicas": "n/a", "task_range": "n/a"}.items()
+    async with launch(world, args, oracle=True, replicas=2) as urls:
+        report = await probe(urls, load_dialect(world), tasks=tasks, size=len(tasks), level="full")
+    for server in report.servers:
+        assert {check.name: check.result for check in server.checks if check.result != "pass"} == {}
