@@ -200,14 +200,14 @@ def test_reward_and_verifier_agree_in_random_play() -> None:
     names = (*THINGS, *MATERIALS)
     actions = ["verify", "verify", "dispatch", *(f"take {name}" for name in names), *(f"pack {t} in {m}" for t in THINGS for m in MATERIALS)]
     ends = Counter()
-    for _ in range(3000):
+    for _ in range(700):
         session = started(rng.randrange(TASK_COUNT))
         steps = play(session, *session.oracle()[:-2]) if rng.random() < 0.3 else []
         while not (steps and steps[-1].done) and len(steps) < 40:
             steps.append(session.step(rng.choice(actions)))
             assert session.verify() == (steps[-1].reward == 1)
         ends[session.verify()] += 1
-    assert min(ends.values()) > 100
+    assert min(ends.values()) > 25
 
 
 def test_the_verifier_reads_the_state_alone() -> None:
