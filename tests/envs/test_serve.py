@@ -76,6 +76,41 @@ def test_a_server_whose_parent_is_killed_does_not_linger() -> None:
     parent.stdout.close()
 
 
+HANGING = """
+import sys, threading
+from agentgym_envs.offers import WORLDS, Offered
+from agentgym_envs.serve import serve
+from tests.envs.servers import SlowWorld
+
+class Never(threading.Event):
+    def wait(self, timeout=None):
+        return super().wait(3600)
+
+WORLDS["slow"] = Offered(help="", needs="", ready=lambda: None, add_options=lambda _: None, build=lambda _: SlowWorld(gate=Never()))
+sys.exit(serve(["slow", "--port", "0", "--call-seconds", "0.2"]))
+"""
+
+
+@pytest.mark.e2e
+@pytest.mark.timeout(60)
+def test_a_call_that_never_ends_holds_up_neither_its_client_nor_the_end() -> None:
+    root = Path(__file__).parents[2]
+    process = subprocess.Popen([sys.executable, "-c", HANGING], cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        with httpx.Client(base_url=json.loads(process.stdout.readline())["url"]) as client:
+            client.post("/create", json={})
+            said = client.post("/step", json={"id": 0, "action": "hang"}).json()
+        assert said == {"error": "The session 0 is broken: a call took longer than 0.2 seconds. Create another."}
+        process.send_signal(signal.SIGTERM)
+        code, out, err = ended(process)
+        assert (code, out) == (0, "")
+        assert [json.loads(line)["event"] for line in err.splitlines()] == ["call given up"]
+    finally:
+        process.kill()
+        process.communicate()
+
+
 @pytest.mark.e2e
 def test_with_compat_task_numbers_wrap_over_the_wire() -> None:
     with running("--compat") as (_, announced), httpx.Client(base_url=str(announced["url"])) as client:
