@@ -2,92 +2,108 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from collections.abc import Collection
 
 from agentgym_envs.babyai.view import RIGHT_DOWN_LEFT_UP, VIEW_SIZE, Place, Sight
 
 LEFT, RIGHT, FORWARD, PICK_UP, DROP, TOGGLE = range(6)
 """MiniGrid's numbers of the moves."""
 
-_State: TypeAlias = tuple[int, int, int]
-"""Column, row and direction faced."""
+# A state is a number: 4 * (15 * row + column) + facing, on a square around the agent, who is at (7, 7).
+_WIDE = 2 * VIEW_SIZE + 1
+_CENTRE = VIEW_SIZE
 
 
-@dataclass(slots=True)
+def _state(column: int, row: int, facing: int) -> int:
+    return 4 * (_WIDE * row + column) + facing
+
+
+def _onward(column: int, row: int, facing: int) -> tuple[int, int, int]:
+    """The states after FORWARD, LEFT and RIGHT, in the order in which AgentGym tries them."""
+    dx, dy = RIGHT_DOWN_LEFT_UP[facing]
+    return _state(column + dx, row + dy, facing), _state(column, row, (facing - 1) % 4), _state(column, row, (facing + 1) % 4)
+
+
+_ONWARD = [_onward(column, row, facing) for row in range(_WIDE) for column in range(_WIDE) for facing in range(4)]
+
+
 class Paths:
-    """All shortest ways from where the agent is. Among equally short ones AgentGym's choice is taken, since a way may meet a closed door."""
+    """All shortest ways from where the agent is. Among equally short ones AgentGym's choice is taken, since a way may meet a closed door.
 
-    sight: Sight
-    blocked: Collection[Place]
-    """Cells in view that cannot be entered."""
-    _rank: dict[_State, int] = field(init=False)
-    """In which order states are reached; near ones first."""
-    _before: dict[_State, tuple[_State, int]] = field(init=False, default_factory=dict)
-    """From a state to the one before it and the move between them."""
+    AgentGym searches breadth first with a queue that holds a state once for every way to it: its first entry says when it is looked at, its last
+    entry which way is remembered. Both orders are kept here, each state once; the search goes on as far as it is asked to.
+    """
 
-    def __post_init__(self) -> None:
-        self._rank = self._search((*self.sight.place, self.sight.facing))
+    def __init__(self, sight: Sight, blocked: Collection[Place]) -> None:
+        """``blocked`` are cells in view that cannot be entered."""
+        self._place = sight.place
+        self._free = _free_cells(sight, blocked)
+        start = _state(_CENTRE, _CENTRE, sight.facing)
+        self._rank = {start: 0}
+        """In which order states are reached."""
+        self._before: dict[int, int] = {}
+        """From a state to the one before it."""
+        self._by_first, self._by_last = [start], [start]
 
     def facing(self, place: Place) -> tuple[int, ...] | None:
         """Moves after which the agent faces ``place``; None where there is no way."""
-        return self._moves([(place[0] - dx, place[1] - dy, facing) for facing, (dx, dy) in enumerate(RIGHT_DOWN_LEFT_UP)])
+        return self._moves(place, [(-dx, -dy) for dx, dy in RIGHT_DOWN_LEFT_UP])
 
     def onto(self, place: Place) -> tuple[int, ...] | None:
         """Moves after which the agent stands on ``place``; None where there is no way."""
-        return self._moves([(*place, facing) for facing in range(4)])
+        return self._moves(place, [(0, 0)] * 4)
 
-    def _moves(self, ends: Sequence[_State]) -> tuple[int, ...] | None:
-        reached = [end for end in ends if end in self._rank]
-        if not reached:
-            return None
-        state = min(reached, key=self._rank.__getitem__)
+    def _moves(self, place: Place, offsets: list[Place]) -> tuple[int, ...] | None:
+        """The way to the first of four states to be reached: one for each direction faced, its cell at an offset from the place."""
+        column, row = place[0] - self._place[0] + _CENTRE, place[1] - self._place[1] + _CENTRE
+        ends = [_state(column + dx, row + dy, facing) for facing, (dx, dy) in enumerate(offsets)]
+        while not (reached := [end for end in ends if end in self._rank]):
+            if not self._by_first:
+                return None
+            self._search_on()
+        return self._way(min(reached, key=self._rank.__getitem__))
+
+    def _way(self, state: int) -> tuple[int, ...]:
         moves = []
         while state in self._before:
-            state, move = self._before[state]
-            moves.append(move)
+            before = self._before[state]
+            moves.append((FORWARD, LEFT, RIGHT)[_ONWARD[before].index(state)])
+            state = before
         return tuple(reversed(moves))
 
-    def _search(self, start: _State) -> dict[_State, int]:
-        """Breadth first.
-
-        AgentGym's queue holds a state once for every way to it: its first entry says when it is looked at, its last entry which way is
-        remembered. Both orders are kept here, each state once.
-        """
-        rank, free = {start: 0}, _cells(self.sight) - set(self.blocked)
-        by_first, by_last = [start], [start]
-        while by_first:
-            onward = {state: [after for after in _next(state, free) if after[0] not in rank] for state in by_first}
-            following = dict.fromkeys(new for state in by_first for new, _ in onward[state])
-            latest: dict[_State, None] = {}
-            for state in by_last:
-                for new, move in onward[state]:
-                    self._before[new] = (state, move)
+    def _search_on(self) -> None:
+        """All states that are one move farther than those of the last call."""
+        rank, free, before = self._rank, self._free, self._before
+        following: dict[int, None] = {}
+        for state in self._by_first:
+            for new in _ONWARD[state]:
+                if new not in rank and free[new >> 2]:
+                    following[new] = None
+        latest: dict[int, None] = {}
+        for state in self._by_last:
+            for new in _ONWARD[state]:
+                if new in following:
+                    before[new] = state
                     latest.pop(new, None)
                     latest[new] = None
-            for new in following:
-                rank[new] = len(rank)
-            by_first, by_last = list(following), list(latest)
-        return rank
+        for new in following:
+            rank[new] = len(rank)
+        self._by_first, self._by_last = list(following), list(latest)
 
 
-def _next(state: _State, free: Collection[Place]) -> list[tuple[_State, int]]:
-    """The states one move on, and the moves, in the order in which AgentGym tries them."""
-    x, y, facing = state
-    turned = [((x, y, (facing - 1) % 4), LEFT), ((x, y, (facing + 1) % 4), RIGHT)]
-    dx, dy = RIGHT_DOWN_LEFT_UP[facing]
-    return [((x + dx, y + dy, facing), FORWARD), *turned] if (x + dx, y + dy) in free else turned
-
-
-def _cells(sight: Sight) -> set[Place]:
-    """Where a way may lead: the cells of the view, and, as in AgentGym, on some of its sides one row more."""
-    (x, y), (ahead_x, ahead_y), (aside_x, aside_y) = sight.place, sight.ahead, sight.aside
-    far_x = x + ahead_x * (VIEW_SIZE - 1) - aside_x * (VIEW_SIZE // 2)
-    far_y = y + ahead_y * (VIEW_SIZE - 1) - aside_y * (VIEW_SIZE // 2)
+def _free_cells(sight: Sight, blocked: Collection[Place]) -> bytearray:
+    """1 for each cell that a way may enter: those of the view, and, as in AgentGym, on some of its sides one row more."""
+    (ahead_x, ahead_y), (aside_x, aside_y) = sight.ahead, sight.aside
+    far_x = ahead_x * (VIEW_SIZE - 1) - aside_x * (VIEW_SIZE // 2)
+    far_y = ahead_y * (VIEW_SIZE - 1) - aside_y * (VIEW_SIZE // 2)
+    free = bytearray(_WIDE * _WIDE)
     columns = _span(far_x, far_x + VIEW_SIZE * (aside_x - ahead_x))
-    rows = _span(far_y, far_y + VIEW_SIZE * (aside_y - ahead_y))
-    return {(column, row) for column in columns for row in rows}
+    for row in _span(far_y, far_y + VIEW_SIZE * (aside_y - ahead_y)):
+        start = _WIDE * (row + _CENTRE) + _CENTRE
+        free[start + columns.start : start + columns.stop] = b"\1" * len(columns)
+    for x, y in blocked:
+        free[_WIDE * (y - sight.place[1] + _CENTRE) + x - sight.place[0] + _CENTRE] = 0
+    return free
 
 
 def _span(far: int, near: int) -> range:

@@ -68,9 +68,11 @@ def things_in(sight: Sight) -> tuple[Thing, ...]:
     for row in range(VIEW_SIZE):
         for column in range(VIEW_SIZE):
             kind, colour, state = sight.cells[column][row]
-            thing = _thing(sight, kind, colour, state, _AHEAD - row, column - _ASIDE)
-            if thing is not None:
-                seen.append(thing)
+            # The agent's own cell shows what it carries.
+            if kind in _KINDS and (row, column) != (_AHEAD, _ASIDE):
+                thing = _thing(sight, (_KINDS[kind], colour, state), _AHEAD - row, column - _ASIDE)
+                if min(thing.place) >= 0:
+                    seen.append(thing)
     return tuple(sorted(seen, key=lambda thing: thing.forward + abs(thing.rightward)))
 
 
@@ -84,16 +86,11 @@ def barrier_ahead(things: Sequence[Thing]) -> Thing | None:
     return next((thing for thing in things if thing.rightward == 0 and thing.kind in ("wall", "box")), None)
 
 
-def _thing(sight: Sight, number: int, colour: int, state: int, forward: int, rightward: int) -> Thing | None:
-    kind = _KINDS.get(number)
-    # The agent's own cell shows what it carries.
-    if kind is None or forward == rightward == 0:
-        return None
+def _thing(sight: Sight, looks: tuple[str, int, int], forward: int, rightward: int) -> Thing:
+    kind, colour, state = looks
     (x, y), (ahead_x, ahead_y), (aside_x, aside_y) = sight.place, sight.ahead, sight.aside
-    place = (x + forward * ahead_x + rightward * aside_x, y + forward * ahead_y + rightward * aside_y)
-    if min(place) < 0:
-        return None
     words = (_COLOURS[colour], _DOOR_STATES[state], kind) if kind == "door" else (_COLOURS[colour], kind)
+    place = (x + forward * ahead_x + rightward * aside_x, y + forward * ahead_y + rightward * aside_y)
     return Thing(kind, " ".join(words), place, forward, rightward)
 
 
