@@ -214,7 +214,8 @@ def test_a_damaged_folder_is_refused(tmp_path: Path, name: str, content: bytes, 
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "why"), [("passages", 6, "of 6 passages, got one of 5"), ("engine", "x 1", "by tantivy"), ("format", 2, "format 1 by")]
+    ("field", "value", "why"),
+    [("passages", 6, "of 6 passages, got one of 5"), ("engine", "x 1", "make it again"), ("format", 2, "one of format 2 in")],
 )
 def test_an_index_that_is_not_what_its_folder_says_is_refused(tmp_path: Path, field: str, value: object, why: str) -> None:
     fill(tmp_path, ANIMALS, source="animals")

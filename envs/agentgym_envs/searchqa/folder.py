@@ -41,7 +41,8 @@ def open_folder(folder: Path) -> tuple[Bm25, Made]:
     if made is None:
         raise DataError(f"{folder}: expected a finished index, got none; make one with python -m agentgym_envs.searchqa.index CORPUS {folder}")
     if (made.format, made.engine) != (FORMAT, ENGINE):
-        raise DataError(f"{folder}: expected an index of format {FORMAT} by {ENGINE}, got format {made.format} by {shown(made.engine)}")
+        got = f"one of format {made.format} in {shown(made.engine)}; remove it and make it again"
+        raise DataError(f"{folder}: expected an index of format {FORMAT} in {ENGINE}, got {got}")
     search = open_index(folder / "index")
     if len(search) != made.passages:
         raise DataError(f"{folder}: expected an index of {made.passages} passages, got one of {len(search)}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from importlib.metadata import version
 from pathlib import Path
 
 import orjson
@@ -11,8 +10,8 @@ import tantivy
 
 from agentgym_envs.searchqa.passages import DataError, Passage, shown
 
-ENGINE = f"tantivy {version('tantivy')}; words lower-cased, folded to ASCII, stemmed (English)"
-"""What an index was made with; another engine may rank otherwise."""
+ENGINE = f"{tantivy.tantivy.__version__.partition(', ')[2]} of tantivy; words lower-cased, folded to ASCII, stemmed (English)"
+"""How an index is written; it is read by the same only."""
 MOST_WORDS = 64
 """Distinct words of a query that count, from its start."""
 _LONGEST_WORD_BYTES = 40
