@@ -19,7 +19,7 @@ from agentgym_envs.protocol import Step, WorldError
 pytestmark = pytest.mark.worlds
 
 REFERENCE = json.loads(Path(__file__).parent.joinpath("data/babyai_reference.json").read_text(encoding="utf-8"))
-"""By task: the most moves, and (action, SHA-256 of the observation, reward, done) of AgentGym's environment with MiniGrid 2.3.1."""
+"""By task: the most moves, and (action, SHA-256 of the observation, reward, done) of AgentGym's rules with MiniGrid 2.3.1."""
 TINY = 3
 """Level GoToObjS6 with seed 0, N = 16. The agent stands at the upper right and faces down, a blue key lies at the lower left:
 
