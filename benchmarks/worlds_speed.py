@@ -5,7 +5,8 @@
 
 Each client keeps its connection; there are as many sessions as clients, stepped in turn with the harmless actions of the dialect. Server CPU is by
 the server's own clock, with its child processes: ``steps per CPU s`` is what one free core would give. The row before the worlds is a bare route
-under the same load. The world's share is the CPU time of the same actions in the world alone, without a server. Needs Linux, and wrk on the path.
+under the same load. The world's share is the CPU time of the same actions in the world alone, without a server; of a world in child processes, theirs.
+Needs Linux, and wrk on the path.
 """
 
 from __future__ import annotations
@@ -100,9 +101,10 @@ async def measured(world: str, world_args: Sequence[str], clients: int, seconds:
     async with serving([command], name=world, start_seconds=START_SECONDS) as (url,), httpx.AsyncClient(timeout=60) as http:
         (server,) = children(os.getpid())
         bodies = FLOOR_BODIES if world == FLOOR else await step_bodies(Endpoint(http, dialect, url, call_seconds=60), dialect, clients)
-        before = cpu_of(server)
+        before, before_apart = cpu_of(server), sum(map(cpu_of, children(server)))
         steps, taken, p50, p99, errors = await run_wrk(url, dialect, bodies, clients, seconds, core=cores[-1])
-        cpu = cpu_of(server) - before
+        cpu, apart = cpu_of(server) - before, sum(map(cpu_of, children(server))) - before_apart
+    outside = 0.0 if world == FLOOR else apart / steps
     return Measured(
         world=world,
         clients=clients,
@@ -111,7 +113,7 @@ async def measured(world: str, world_args: Sequence[str], clients: int, seconds:
         p50=p50 / 1e3,
         p99=p99 / 1e3,
         cpu=cpu,
-        alone=0.0 if world == FLOOR else cpu_alone(world, world_args, dialect.spec.probe_actions),
+        alone=outside or (0.0 if world == FLOOR else cpu_alone(world, world_args, dialect.spec.probe_actions)),
         errors=errors,
     )
 
@@ -157,21 +159,6 @@ def cpu_of(pid: int) -> float:
     """CPU seconds of a process so far, with those of the processes that it started and that still run."""
     ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
     return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK") + sum(map(cpu_of, children(pid)))
-
-
-def children_cpu() -> float:
-    """CPU seconds so far of the processes that the server started, which is a child of this process."""
-    servers = children_of(os.getpid())
-    ticks = 0
-    for child in (child for server in servers for child in children_of(server)):
-        fields = Path(f"/proc/{child}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
-        ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")
-
-
-def children_of(pid: int) -> list[int]:
-    """The processes that each thread of a process started."""
-    return [int(child) for thread in Path(f"/proc/{pid}/task").iterdir() for child in (thread / "children").read_text(encoding="ascii").split()]
 
 
 def cpu_alone(world: str, world_args: Sequence[str], actions: Sequence[str]) -> float:
