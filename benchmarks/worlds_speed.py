@@ -5,7 +5,7 @@
 
 Each client keeps its connection; there are as many sessions as clients, stepped in turn with the harmless actions of the dialect. Server CPU is by
 the server's own clock, with its child processes: ``steps per CPU s`` is what one free core would give. The row before the worlds is a bare route
-under the same load. The world's share is the CPU time of the same actions in the world alone, without a server; of a world in child processes, theirs.
+under the same load. The world's share is the CPU time of the same actions in the world alone, without a server; of child processes, theirs.
 Needs Linux, and wrk on the path.
 """
 
