@@ -51,8 +51,9 @@ def base_url(text: str) -> str:
     except httpx.InvalidURL:
         valid = False
     if not valid:
-        hint = "name a server of WebSockets by http:// or https:// too" if text.startswith(("ws://", "wss://")) else None
-        raise RecipeError(f"environment URL: expected http://HOST:PORT, without credentials or query, got {shortened(text)}", hint)
+        hint = "name a server of WebSockets by http:// or https:// too" if text.startswith(("ws://", "wss://")) else "docs/probe.md shows some"
+        got = "credentials in it" if "@" in text else shortened(text)
+        raise RecipeError(f"environment URL: expected http://HOST:PORT, without credentials or query, got {got}", hint)
     return text.rstrip("/")
 
 

@@ -6,11 +6,13 @@ import re
 import time
 
 SLOW_SECONDS = 0.02
-"""Processor time for one text of at most 2,048 characters; a pattern that reads each character a few times takes a hundredth of it."""
-_SIZES = (8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32, 48, 64, 96, 128, 192, 256, 384, 512, 1024, 2048)
+"""Processor time for one text of at most 16,384 characters; a pattern that reads each character a few times takes a small part of it."""
+_SIZES = (8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32, 48, 64, 96, 128, 192, 256, 384, 512, 1024, 2048, 4096, 8192, 16384)
 """Small steps first: a pattern of exponential cost is found while one text still ends."""
 _CHARACTERS = ("a", "A", "0", " ", "\n", "`", ".")
 _WORD = re.compile(r"[A-Za-z]{2,}|[^\\()\[\]{}|?*+^$.\s]")
+_ESCAPED = re.compile(r"\\([^A-Za-z0-9\s])")
+"""A character that a pattern takes literally though it means something to patterns: ``\\{``."""
 _LEAD = re.compile(r"(?:\\A|\^)?([^\\()\[\]{}|?*+^$.]+)")
 _MOST_WORDS = 12
 _FLAGS = re.DOTALL | re.MULTILINE
@@ -20,7 +22,7 @@ def slow_text(pattern: str) -> str | None:
     """The beginning of a text that keeps ``pattern`` busy, None when none was found. Made of the pattern's own words, so that it nearly matches."""
     compiled = re.compile(pattern, _FLAGS)
     lead = _LEAD.match(pattern)
-    pieces = dict.fromkeys((*_CHARACTERS, *_WORD.findall(pattern)[:_MOST_WORDS]))
+    pieces = dict.fromkeys((*_CHARACTERS, *_ESCAPED.findall(pattern)[:_MOST_WORDS], *_WORD.findall(pattern)[:_MOST_WORDS]))
     starts = dict.fromkeys(("", lead[1] if lead is not None else ""))
     return next((start + piece * 3 for start in starts for piece in pieces if _keeps_busy(compiled, start, piece)), None)
 

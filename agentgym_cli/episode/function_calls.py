@@ -17,6 +17,9 @@ MAX_CALL_CHARS = 8_192
 _CALL = re.compile(r"(?:\s*#[^\n]*\n)*\s*[A-Za-z_][\w.]*\s*\(")
 """How a Python call begins, comments before it aside."""
 _PLACE = re.compile(r"\{(\w+)\}")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_LARGEST = 1e18
+"""Below the 64 bits of any server; NaN and infinities are not below it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +99,16 @@ def _said(call: _Call, templates: Sequence[str]) -> str | None:
 
 
 def _filled(template: str, given: Mapping[str, object]) -> str | None:
-    if not all(isinstance(value, str | int | float) and not isinstance(value, bool) for value in given.values()):
+    said = {name: _word(value) for name, value in given.items()}
+    if any(word is None for word in said.values()):
         return None
-    return _PLACE.sub(lambda place: str(given[place[1]]), template)
+    return _PLACE.sub(lambda place: said[place[1]] or "", template)
+
+
+def _word(value: object) -> str | None:
+    """An argument as an action says it; None for what no action can: other types, numbers without end, control characters."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    if isinstance(value, str):
+        return None if _CONTROL.search(value) else value.encode("utf-8", "replace").decode()
+    return str(value) if abs(value) < _LARGEST else None

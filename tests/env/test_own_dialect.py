@@ -34,7 +34,7 @@ functions:
   click: ["click[{item}]"]
 actions:
   react: {pattern: 'Action:(.*)'}
-  function_call: {pattern: '(\{.*\})', call: json, on_none: Call a function., prompt: call.txt}
+  function_call: {pattern: '\A[^{]*(\{.*\})', call: json, on_none: Call a function., prompt: call.txt}
 success: {reward_kind: terminal, at_least: 1}
 semantics: a purchase that fits
 probe_actions: ["search[chair]"]
@@ -154,7 +154,7 @@ def test_promise_11_a_pattern_that_hostile_text_keeps_busy_is_refused(folder, ol
 
 
 @pytest.mark.parametrize(
-    "pattern", [r"(a+)+!", r"(?:x|xx)+y", r".*.*.*x", r"(\w+\s*)+:", r"(.*?,){12}P", r"<think>(\s*\w*)*</think>", r".*Action:(.*)"]
+    "pattern", [r"(a+)+!", r"(?:x|xx)+y", r".*.*.*x", r"(\w+\s*)+:", r"(.*?,){12}P", r"<think>(\s*\w*)*</think>", r".*Action:(.*)", r"(\{.*\})"]
 )
 def test_promise_11_slow_patterns_are_found_within_a_second(pattern):
     began = time.process_time()
@@ -163,7 +163,7 @@ def test_promise_11_slow_patterns_are_found_within_a_second(pattern):
 
 
 @pytest.mark.parametrize(
-    "pattern", [r"Action:\s*(.*?)(?=\n|$)", r"\A.*Action:(.*)", r"```(?:python)?(.*?)```", r"(\{.*\})", r"(?:using|,) (\d+ [a-z ]+)"]
+    "pattern", [r"Action:\s*(.*?)(?=\n|$)", r"\A.*Action:(.*)", r"```(?:python)?(.*?)```", r"\A[^{]*(\{.*\})", r"(?:using|,) (\d+ [a-z ]+)"]
 )
 def test_patterns_that_read_a_text_a_few_times_are_let_through(pattern):
     assert slow_text(pattern) is None

@@ -12,6 +12,7 @@ from agentgym_cli.env.contract import content_digest
 from agentgym_cli.env.dialect import load_dialect
 from agentgym_cli.env.findings import spread
 from agentgym_cli.env.probe import EFFORT, CheckResult, ProbeReport, probe
+from agentgym_cli.errors import RecipeError
 from tests.env.toy_world import GREETING, URL, ToyWorld, prompt
 
 SHIPPED = load_dialect("textcraft")
@@ -180,3 +181,14 @@ async def test_content_that_no_pinned_task_has_is_explained():
 def test_tasks_are_spread_evenly_over_a_list():
     assert spread([(index, "") for index in range(10)], 4) == [(0, ""), (2, ""), (5, ""), (7, "")]
     assert spread([(7, "")], 4) == [(7, "")]
+
+
+async def test_a_server_named_twice_is_no_replica_of_itself():
+    with pytest.raises(RecipeError, match="expected each server once, got 'http://a:1' again"):
+        await probe(["http://a:1", "http://b:1", "http://a:1/"], TEXTCRAFT)
+
+
+async def test_promise_11_the_password_of_an_address_is_not_repeated():
+    with pytest.raises(RecipeError) as caught:
+        await probe(["http://user:secret@host"], TEXTCRAFT)
+    assert "secret" not in str(caught.value)

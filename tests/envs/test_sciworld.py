@@ -284,6 +284,7 @@ def test_mended_a_session_beyond_the_simulators_is_refused_until_one_closes() ->
 
 async def test_the_world_passes_every_check_of_the_probe() -> None:
     async with launch("sciworld", oracle=True) as urls:
-        report = await probe(urls, load_dialect("sciworld"), call_seconds=60.0)
+        report = await probe(urls, load_dialect("sciworld"), size=4639, call_seconds=60.0)
     others = {check.name: check.result for server in report.servers for check in server.checks if check.result != "pass"}
-    assert "fail" not in others.values(), others
+    assert others.pop("observe") == "known deviation"
+    assert others.items() <= {"content": "n/a", "replicas": "n/a"}.items()

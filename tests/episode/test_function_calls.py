@@ -143,3 +143,22 @@ def test_a_known_action_said_in_a_block_is_read_back_and_as_a_call_it_is_refused
     assert read_action(action_text("search[mug 1]", "code_block"), rules["code_block"]).action == "search[mug 1]"
     with pytest.raises(PolicyError, match="expected react, code_block or plain"):
         action_text("look", "function_call")
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["NaN", "Infinity", "1e999", "10000000000000000000", '"a\\nb"', '"a\\u0000b"', "true", "[1]"],
+)
+def test_promise_11_an_argument_that_no_action_can_say_is_no_call(value: str) -> None:
+    said = f'{{"function_name": "open", "arguments": {{"obj": {value}}}}}'
+    assert called_action(said, syntax="json", functions={"open": ("open {obj}",)}) is None
+
+
+@pytest.mark.parametrize("code", ["open(1e400)", "open(0x" + "F" * 5000 + ")", 'open("a\\nb")'])
+def test_promise_11_the_same_in_python(code: str) -> None:
+    assert called_action(code, syntax="python", functions={"open": ("open {obj}",)}) is None
+
+
+def test_half_of_a_surrogate_pair_never_leaves_a_call() -> None:
+    said = '{"function_name": "open", "arguments": {"obj": "\\ud800"}}'
+    assert called_action(said, syntax="json", functions={"open": ("open {obj}",)}) == "open ?"

@@ -43,4 +43,6 @@ def service_key(variable: str, *, where: str) -> str:
     key = os.environ.get(variable)
     if not key:
         raise PolicyError(f"{where}: expected the environment variable {variable} to be set, got nothing", f"export {variable}=...")
+    if not (key.isascii() and key.isprintable()):
+        raise PolicyError(f"{where}: expected {variable} to hold printable ASCII, got other characters in it", f"export {variable}=...")
     return key
