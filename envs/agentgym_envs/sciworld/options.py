@@ -11,7 +11,7 @@ from agentgym_envs.sciworld.simulator import SimulatorLost
 from agentgym_envs.sciworld.tasks import list_tasks
 from agentgym_envs.sciworld.world import SciWorld
 
-NEEDS = "The package scienceworld (extra envs-sciworld) and a Java runtime, 8 or newer; about 130 MB of memory for each task in play."
+NEEDS = "The package scienceworld (extra envs-sciworld) and a Java runtime, 8 or newer; about 160 MB of memory for each task in play."
 _SIMULATORS = 16
 _SHARE_OF_CALL = 0.8
 """So that the world's own word on a simulator that hangs comes before the server's."""
