@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 from agentgym_cli.env.pointer import PATTERN, Json, PointerMiss, resolve
 from agentgym_cli.env.socket_schema import SocketSpec
 from agentgym_cli.recipe.schema.base import Name, section
-from agentgym_cli.recipe.wording import shown
+from agentgym_cli.recipe.wording import listed, shown
 
 
 def _compiles(pattern: str) -> str:
@@ -31,6 +31,8 @@ Regex = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_com
 FieldName = Annotated[str, Field(min_length=1, max_length=80)]
 Note = Annotated[str, Field(min_length=1, max_length=1000)]
 PromptFile = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$")]
+FORMATS = ("react", "function_call", "code_block", "plain")
+"""Of actions, as a recipe names them in ``prompt.action_format``."""
 Said = Annotated[str, Field(pattern=r"\{\}", max_length=200)]
 Template = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^([^{}]|\{[A-Za-z_][A-Za-z0-9_]*\})+$")]
 FunctionName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=80)]
@@ -453,6 +455,8 @@ class DialectSpec:
     @model_validator(mode="after")
     def _formats_fit(self) -> DialectSpec:
         for name, action in self.actions.items():
+            if name not in FORMATS:
+                raise ValueError(f"expected actions to be of {listed(FORMATS)}, got {name}")
             if (action.call == "json") is not (name == "function_call"):
                 raise ValueError(f"expected call: json in actions.function_call, and there only, got {shown(action.call)} in actions.{name}")
             if action.call is not None and not self.functions:
@@ -460,6 +464,13 @@ class DialectSpec:
         for function, templates in self.functions.items():
             if len({frozenset(placeholders(template)) for template in templates}) < len(templates):
                 raise ValueError(f"expected the actions of functions.{function} to differ in their arguments")
+        return self
+
+    @model_validator(mode="after")
+    def _fields_have_names_of_their_own(self) -> DialectSpec:
+        for name, field in (("reset.task_field", self.routes.reset.task_field), ("step.action_field", self.routes.step.action_field)):
+            if self.socket is None and field == self.session.field:
+                raise ValueError(f"expected routes.{name} to differ from session.field, got {field!r} for both")
         return self
 
     @model_validator(mode="after")

@@ -105,6 +105,13 @@ async def test_the_example_of_the_documentation_is_a_dialect_that_plays(tmp_path
         ('["click[{item}]"]', '["click[{item.name}]"]', "functions.click.0: expected text that matches", None),
         ('["click[{item}]"]', "[]", "functions.click: expected at least 1 of them", None),
         ("  click:", "  os.system:", "functions.os.system: expected text that matches", None),
+        ("  react: {", "  reakt: {", "expected actions to be of react, function_call, code_block, plain, got reakt", None),
+        (
+            "task_field: session_id",
+            "task_field: env_idx",
+            "expected routes.reset.task_field to differ from session.field, got 'env_idx' for both",
+            None,
+        ),
         ("  step: {", "  stop: {", ":11: routes.stop: expected one of health,", "did you mean step?"),
         ("  reset: {call: POST /reset, task_field: session_id, observation: /0}\n", "", "routes.reset: expected a value, got nothing", None),
         ("prompt: say.txt", "prompt: nowhere.txt", "nowhere.txt: expected a readable file", None),
