@@ -20,7 +20,8 @@ from agentgym_cli.recipe.shape import fields_of, members, sections_of
 from agentgym_cli.recipe.yaml import parse_yaml, read_yaml
 from tests.recipe.builders import RECIPE
 
-VALIDATOR = Draft202012Validator(recipe_schema())
+SCHEMA: dict[str, Any] = recipe_schema()
+VALIDATOR = Draft202012Validator(SCHEMA)
 SHIPPED = sorted((shipped_root() / "recipes").rglob("*.yaml"))
 
 
@@ -84,7 +85,7 @@ def test_every_key_that_may_be_null_says_what_null_means() -> None:
 
 
 def test_every_number_has_a_range() -> None:
-    defs = recipe_schema()["$defs"]
+    defs = SCHEMA["$defs"]
     assert isinstance(defs, dict)
     bounds = {"minimum", "exclusiveMinimum"}
     found: list[str] = []
@@ -115,9 +116,9 @@ def test_every_count_and_duration_says_what_of() -> None:
 
 
 def test_defaults_are_of_their_own_schema() -> None:
-    for title, section in recipe_schema()["$defs"].items():  # type: ignore[attr-defined]
+    for title, section in SCHEMA["$defs"].items():
         for name, value in section.get("properties", {}).items():
             if "default" in value:
-                schema = {**value, "$defs": recipe_schema()["$defs"]}
+                schema = {**value, "$defs": SCHEMA["$defs"]}
                 assert list(Draft202012Validator(schema).iter_errors(value["default"])) == [], f"{title}.{name}"
     assert dataclasses.is_dataclass(Run)

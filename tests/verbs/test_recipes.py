@@ -18,7 +18,7 @@ from agentgym_cli.recipe.resolve import resolve
 from agentgym_cli.recipe.schema.learning import FixedHorizon, HorizonSpec, IncrementHorizon, StagesHorizon
 from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.recipe.yaml import dump_yaml, parse_yaml
-from agentgym_cli.verbs.recipes import list_recipes, short_horizon, show_target
+from agentgym_cli.verbs.recipes import ListedRecipe, list_recipes, short_horizon, show_target
 from agentgym_cli.verbs.stages import MOST_ROWS, StageRow, plan_of
 from tests.recipe.builders import RECIPE, has, write_recipe
 
@@ -96,8 +96,14 @@ def test_a_growing_horizon_begins_at_its_start_and_stays_at_its_cap(start: int, 
     assert (turns[0], turns[-1]) == (start, cap)
 
 
-def test_the_list_has_every_shipped_recipe_once() -> None:
-    listed = {each.recipe: each for each in list_recipes()}
+@pytest.fixture(scope="module")
+def shipped() -> list[ListedRecipe]:
+    return list_recipes()
+
+
+def test_the_list_has_every_shipped_recipe_once(shipped: list[ListedRecipe]) -> None:
+    listed = {each.recipe: each for each in shipped}
+    assert len(listed) == len(shipped)
     assert {"recipes/textcraft_grpo.yaml", "recipes/textcraft_big.yaml"} <= set(listed)
     grpo = listed["recipes/textcraft_grpo.yaml"]
     assert (grpo.run.profile, grpo.turns, grpo.profiles) == ("gpu", "10>20>30", ("laptop", "gpu", "rehearsal"))
@@ -129,8 +135,8 @@ def test_a_frozen_run_is_shown_as_it_was_frozen(tmp_path: Path) -> None:
         show_target("nothing.json", [])
 
 
-def test_pages_are_readable_at_80_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    show_recipes(list_recipes(), as_json=False)
+def test_pages_are_readable_at_80_columns(tmp_path: Path, shipped: list[ListedRecipe], capsys: pytest.CaptureFixture[str]) -> None:
+    show_recipes(shipped, as_json=False)
     show_schema(as_json=False)
     assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
     show_resolved(show_target(write_recipe(tmp_path), ["description='[red]not red[/red]'"]), as_json=False)
