@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
 from agentgym_cli.env.pointer import PATTERN, Json, PointerMiss, resolve
 from agentgym_cli.env.socket_schema import SocketSpec
 from agentgym_cli.recipe.schema.base import Name, section
+from agentgym_cli.recipe.schema.world import ActionFormat
 from agentgym_cli.recipe.wording import listed, shown
 
 
@@ -31,7 +32,7 @@ Regex = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_com
 FieldName = Annotated[str, Field(min_length=1, max_length=80)]
 Note = Annotated[str, Field(min_length=1, max_length=1000)]
 PromptFile = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$")]
-FORMATS = ("react", "function_call", "code_block", "plain")
+FORMATS: tuple[str, ...] = get_args(ActionFormat)
 """Of actions, as a recipe names them in ``prompt.action_format``."""
 Said = Annotated[str, Field(pattern=r"\{\}", max_length=200)]
 Template = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^([^{}]|\{[A-Za-z_][A-Za-z0-9_]*\})+$")]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncIterable, Mapping
 from typing import TypeVar
 
@@ -28,6 +27,7 @@ from agentgym_cli.env.reply import Reply, SessionId, shortened
 from agentgym_cli.env.socket import Sockets
 from agentgym_cli.env.wire import RawReply, encoded, exchange
 from agentgym_cli.errors import RecipeError
+from agentgym_cli.recipe.addresses import address_problem
 
 Route = CreateRoute | ResetRoute | StepRoute | ObserveRoute | ChoicesRoute | CloseRoute | OracleRoute | VerifyRoute
 R = TypeVar("R")
@@ -36,8 +36,6 @@ HEADERS = {"accept": "application/json", "accept-encoding": "identity", "content
 
 _FULL = "give the server room for more sessions, name more servers in env.urls, or lower engine.slots"
 
-_BASE_URL = re.compile(r"https?://[^\s/?#@]+(/[^\s?#@]*)?")
-
 
 def base_url(text: str) -> str:
     """``text`` without its last slash.
@@ -45,16 +43,19 @@ def base_url(text: str) -> str:
     Raises:
         RecipeError: not the address of a server: no http(s), or with credentials or a query.
     """
-    try:
-        url = httpx.URL(text)
-        valid = _BASE_URL.fullmatch(text) is not None and url.host != "" and (url.port is None or 0 < url.port < 65536)
-    except httpx.InvalidURL:
-        valid = False
-    if not valid:
+    problem = address_problem(text) or _unreadable(text)
+    if problem is not None:
         hint = "name a server of WebSockets by http:// or https:// too" if text.startswith(("ws://", "wss://")) else "docs/probe.md shows some"
-        got = "credentials in it" if "@" in text else shortened(text)
-        raise RecipeError(f"environment URL: expected http://HOST:PORT, without credentials or query, got {got}", hint)
+        raise RecipeError(f"environment URL: expected http://HOST:PORT, without credentials or query, got {problem}", hint)
     return text.rstrip("/")
+
+
+def _unreadable(text: str) -> str | None:
+    try:
+        httpx.URL(text)
+    except httpx.InvalidURL:
+        return shortened(text)
+    return None
 
 
 class Endpoint:

@@ -5,18 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from agentgym_cli.env.contract import ActionRule
 from agentgym_cli.episode.function_calls import called_action
 from agentgym_cli.errors import PolicyError
+from agentgym_cli.recipe.schema.world import ActionFormat as ActionFormat
 
 MAX_TEXT_CHARS = 65_536
 """A longer text holds no action: patterns never run on unbounded foreign text."""
 MAX_MATCHED_OBSERVATION_CHARS = 4_096
 """How much of an observation's start the patterns of invalid actions see."""
-
-ActionFormat = Literal["react", "function_call", "code_block", "plain"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

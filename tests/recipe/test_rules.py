@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Split
 
+from agentgym_cli.env.contract import InfraCause
 from agentgym_cli.episode.tokens import TurnTokens
 from agentgym_cli.errors import RecipeError
 from agentgym_cli.recipe.features import ENGINES, FEATURES, table
@@ -16,6 +18,7 @@ from agentgym_cli.recipe.freeze import freeze
 from agentgym_cli.recipe.resolve import Resolved, resolve
 from agentgym_cli.recipe.rules import LEAST_TURN_TOKENS, longest
 from agentgym_cli.recipe.schema.learning import FixedHorizon, HorizonSpec, IncrementHorizon, StagesHorizon
+from agentgym_cli.recipe.schema.world import Cause
 from tests.recipe.builders import RECIPE, has, write_recipe
 
 VERL = RECIPE.replace("engine: {kind: local, stack: cpu}", "engine: {kind: verl, stack: cpu}\ncluster: {gpus_per_node: 8}").replace(
@@ -223,3 +226,7 @@ def test_a_name_too_long_for_any_file_is_an_ordinary_mistake(tmp_path: Path, key
 def test_profiles_have_names_that_a_run_can_have(tmp_path: Path) -> None:
     path = write_recipe(tmp_path, RECIPE + "profiles: {'g p u': {}}\n")
     assert complaint(path) == f"{path}:23: profiles: expected a name of letters, digits, _, . and -, got 'g p u'"
+
+
+def test_the_causes_that_a_recipe_can_retry_are_those_that_an_environment_can_have() -> None:
+    assert get_args(Cause) == tuple(cause.value for cause in InfraCause)

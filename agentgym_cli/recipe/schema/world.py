@@ -10,6 +10,7 @@ from agentgym_cli.recipe.schema.base import Count, Name, Positive, Share, sectio
 
 Ids = Annotated[str, Field(pattern=r"^\d+(-\d+)?(,\d+(-\d+)?)*$")]
 Category = Annotated[str, Field(min_length=1, max_length=80)]
+ActionFormat = Literal["react", "function_call", "code_block", "plain"]
 Cause = Literal["connect", "timeout", "reset", "server_4xx", "server_5xx", "protocol", "reported_error"]
 
 
@@ -76,7 +77,7 @@ class PromptSpec:
     """Text file with the instructions; None uses the dialect's own prompt; ``none`` says nothing."""
     turn_format: Literal["words", "chatml"] = "chatml"
     """How turns are laid out as tokens."""
-    action_format: Literal["react", "function_call", "code_block", "plain"] = "react"
+    action_format: ActionFormat = "react"
     """``react`` reads the text behind ``Action:``; ``function_call`` a JSON object that names a function and its arguments; ``code_block`` what
     stands between triple backticks; ``plain`` takes the whole response. The dialect says which of them it reads."""
 
