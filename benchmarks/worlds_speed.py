@@ -4,8 +4,9 @@
     python -m benchmarks.worlds_speed textcraft -- --book laptop
 
 Each client keeps its connection; there are as many sessions as clients, stepped in turn with the harmless actions of the dialect. Server CPU is by
-the server's own clock, with its child processes: ``steps per CPU s`` is what one free core would give. The row before the worlds is a bare route
-under the same load. The world's share is the CPU time of the same actions in the world alone, without a server; of child processes, theirs.
+the server's own clock, with its child processes: ``steps per CPU s`` is what one free core would give. The rows before the worlds have no world
+behind them: a bare route and, where fastapi is installed, a route declared as AgentGym's TextCraft server declares its own. The world's share is
+the CPU time of the same actions in the world alone, without a server; of child processes, theirs.
 Needs Linux, and wrk on the path.
 """
 
@@ -22,6 +23,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import httpx
@@ -37,8 +39,9 @@ HEADER = (
     "|---|---|---|---|---|---|---|---|---|"
 )
 START_SECONDS = 90.0
-FLOOR, FLOOR_BODIES = "(bare route)", [json.dumps({"id": 0, "action": "inventory"})]
-"""What a server that does nothing costs at the same time, so that numbers from a busy machine can be read."""
+FLOORS = {"(bare route)": ["benchmarks.worlds_floor"], "(declared route)": ["benchmarks.worlds_floor", "declared"]}
+"""Servers that do nothing, measured at the same time, so that numbers from a slow or busy machine can be read."""
+FLOOR_BODIES = [json.dumps({"id": 0, "action": "inventory"})]
 LUA = """
 local at, bodies = 0, {}
 for line in io.lines(os.getenv("BODIES")) do bodies[#bodies + 1] = wrk.format("POST", "%s", {["content-type"] = "application/json"}, line) end
@@ -87,24 +90,25 @@ def main(argv: Sequence[str]) -> None:
     if shutil.which("wrk") is None:
         sys.exit("expected wrk on the path")
     print(f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, Python {platform.python_version()}\n{HEADER}")
-    for world in [FLOOR, *options.worlds]:
+    floors = [floor for floor in FLOORS if floor == "(bare route)" or find_spec("fastapi") is not None]
+    for world in [*floors, *options.worlds]:
         for clients in options.clients:
             print(asyncio.run(measured(world, world_args, clients, options.seconds)).row(), flush=True)
 
 
 async def measured(world: str, world_args: Sequence[str], clients: int, seconds: int) -> Measured:
     """One world with one number of clients."""
-    dialect = load_dialect("textcraft" if world == FLOOR else world)
+    dialect = load_dialect("textcraft" if world in FLOORS else world)
     cores = sorted(os.sched_getaffinity(0))
-    module = ["benchmarks.worlds_floor"] if world == FLOOR else ["agentgym_envs", world, "--port", "0", "--exit-with-parent", *world_args]
+    module = FLOORS.get(world, ["agentgym_envs", world, "--port", "0", "--exit-with-parent", *world_args])
     command = ["taskset", "-c", str(cores[0]), sys.executable, "-m", *module]
     async with serving([command], name=world, start_seconds=START_SECONDS) as (url,), httpx.AsyncClient(timeout=60) as http:
         (server,) = children(os.getpid())
-        bodies = FLOOR_BODIES if world == FLOOR else await step_bodies(Endpoint(http, dialect, url, call_seconds=60), dialect, clients)
+        bodies = FLOOR_BODIES if world in FLOORS else await step_bodies(Endpoint(http, dialect, url, call_seconds=60), dialect, clients)
         before, before_apart = cpu_of(server), sum(map(cpu_of, children(server)))
         steps, taken, p50, p99, errors = await run_wrk(url, dialect, bodies, clients, seconds, core=cores[-1])
         cpu, apart = cpu_of(server) - before, sum(map(cpu_of, children(server))) - before_apart
-    outside = 0.0 if world == FLOOR else apart / steps
+    outside = 0.0 if world in FLOORS else apart / steps
     return Measured(
         world=world,
         clients=clients,
@@ -113,7 +117,7 @@ async def measured(world: str, world_args: Sequence[str], clients: int, seconds:
         p50=p50 / 1e3,
         p99=p99 / 1e3,
         cpu=cpu,
-        alone=outside or (0.0 if world == FLOOR else cpu_alone(world, world_args, dialect.spec.probe_actions)),
+        alone=outside or (0.0 if world in FLOORS else cpu_alone(world, world_args, dialect.spec.probe_actions)),
         errors=errors,
     )
 
