@@ -88,12 +88,11 @@ async def soak(world: str, world_args: Sequence[str], options: argparse.Namespac
     tasks = min(task_count(world, world_args), 2_000)
     command = [sys.executable, "-m", "agentgym_envs", world, "--port", "0", "--exit-with-parent", "--idle-seconds", str(IDLE_SECONDS), *world_args]
     async with serving([command], name=world, start_seconds=START_SECONDS) as (url,), build_http() as http:
-        endpoint = Endpoint(http, dialect, url, call_seconds=CALL_SECONDS)
         warm = max(options.clients, options.episodes // 10)
-        await play(endpoint, dialect, tally, range(warm), tasks, options)
+        await play(url, dialect, tally, range(warm), tasks, options)
         await swept(http, url)
         before = await level(http, url)
-        await play(endpoint, dialect, tally, range(warm, options.episodes), tasks, options)
+        await play(url, dialect, tally, range(warm, options.episodes), tasks, options)
         seconds = time.monotonic() - started
         await swept(http, url)
         after = await level(http, url)
@@ -111,15 +110,17 @@ async def soak(world: str, world_args: Sequence[str], options: argparse.Namespac
     return 0 if clean and steady and same and not tally.failures else 1
 
 
-async def play(endpoint: Endpoint, dialect: Dialect, tally: Tally, episodes: range, tasks: int, options: argparse.Namespace) -> None:
-    """All of the episodes, ``clients`` at a time."""
+async def play(url: str, dialect: Dialect, tally: Tally, episodes: range, tasks: int, options: argparse.Namespace) -> None:
+    """All of the episodes, ``clients`` at a time, over connections that end with them."""
     waiting = iter(episodes)
 
-    async def client() -> None:
+    async def client(endpoint: Endpoint) -> None:
         for number in waiting:
             await episode(endpoint, dialect, tally, random.Random(number), tasks, options.turns)
 
-    await asyncio.gather(*(client() for _ in range(options.clients)))
+    async with build_http() as http:
+        endpoint = Endpoint(http, dialect, url, call_seconds=CALL_SECONDS)
+        await asyncio.gather(*(client(endpoint) for _ in range(options.clients)))
 
 
 async def episode(endpoint: Endpoint, dialect: Dialect, tally: Tally, rng: random.Random, tasks: int, turns: int) -> None:

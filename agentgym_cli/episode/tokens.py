@@ -3,86 +3,51 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from tokenizers import Tokenizer
 
+from agentgym_cli.episode.layouts import LAYOUTS, Layout, TurnFormat
 from agentgym_cli.episode.types import Trajectory
 from agentgym_cli.errors import PolicyError
 
-TurnFormat = Literal["words", "chatml"]
 _UNKNOWN = ("<unk>", "[UNK]")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Layout:
-    """Control tokens of a turn format and the plain text behind them."""
-
-    system: tuple[str, str] | None
-    """Opening token and role text of the instructions; None puts them before the first turn with nothing around them."""
-    observe: tuple[str, str]
-    act: tuple[str, str]
-    end: str
-    """The token that ends an action: the only stop token."""
-    ends_context: bool
-    """True when ``end`` closes instructions and observations too."""
-    between: str
-    """Text behind every ``end``."""
-
-    def control_tokens(self) -> list[str]:
-        """Every token that only we and the policy may write."""
-        opening = [self.observe[0], self.act[0], *([self.system[0]] if self.system else [])]
-        return sorted({*opening, self.end})
-
-
-_LAYOUTS: dict[TurnFormat, _Layout] = {
-    "words": _Layout(system=None, observe=("<obs>", ""), act=("<act>", ""), end="<end>", ends_context=False, between=""),
-    "chatml": _Layout(
-        system=("<|im_start|>", "system\n"),
-        observe=("<|im_start|>", "user\n"),
-        act=("<|im_start|>", "assistant\n"),
-        end="<|im_end|>",
-        ends_context=True,
-        between="\n",
-    ),
-}
-
-
 class TurnTokens:
-    """Lays out turns as token ids for one tokenizer and one turn format.
+    """Lays out turns as token ids for one tokenizer and one layout, one of our own by name or a chat template's.
 
     Raises PolicyError when the tokenizer lacks a control token, or would turn its spelling in foreign text into that token and
     has no unknown token to put in its place.
     """
 
-    def __init__(self, tokenizer: Tokenizer, turn_format: TurnFormat) -> None:
-        self._layout = _LAYOUTS[turn_format]
-        self._tokenizer = _private_copy(tokenizer)
+    def __init__(self, tokenizer: Tokenizer, layout: TurnFormat | Layout) -> None:
+        self._layout = layout if isinstance(layout, Layout) else LAYOUTS[layout]
+        self._tokenizer = _private_copy(tokenizer, self._layout.control if self._layout.guarded else frozenset())
         self._tokenizer.encode_special_tokens = True
         self._unknown = next((i for i in map(self._tokenizer.token_to_id, _UNKNOWN) if i is not None), None)
+        self._spellings = re.compile("|".join(map(re.escape, sorted(self._layout.control, key=len, reverse=True))))
         self._end = self._control_id(self._layout.end)
         self._control = self._control_ids()
         self._check_foreign_text()
 
     @classmethod
-    def from_file(cls, path: Path, turn_format: TurnFormat) -> TurnTokens:
+    def from_file(cls, path: Path, layout: TurnFormat | Layout) -> TurnTokens:
         """Read a tokenizer.json. Raises PolicyError when it is not one."""
-        try:
-            text = path.read_text(encoding="utf-8")
-            model = json.loads(text)["model"]["type"]
-        except (OSError, ValueError, KeyError, TypeError) as err:
-            raise PolicyError(f"{path}: expected a tokenizer.json with a model, got {type(err).__name__}: {str(err)[:200]}") from err
-        if not isinstance(model, str):
-            raise PolicyError(f"{path}: expected model.type to be a string, got {model!r:.200}")
-        return cls(Tokenizer.from_str(text), turn_format)
+        return cls(read_tokenizer(path), layout)
 
     @property
     def stop_ids(self) -> frozenset[int]:
         """Tokens that end an action when they are sampled."""
         return frozenset({self._end})
+
+    @property
+    def control_ids(self) -> frozenset[int]:
+        """Tokens that no foreign text becomes."""
+        return self._control
 
     @property
     def vocabulary(self) -> int:
@@ -91,12 +56,17 @@ class TurnTokens:
 
     def initial(self, system_prompt: str, observation: str) -> tuple[int, ...]:
         """Context up to the first action; an empty ``system_prompt`` says nothing."""
-        return (*self._instructions(system_prompt), *self._turn(observation))
+        layout = self._layout
+        if not system_prompt:
+            return self._lay_out(layout.before_first, self._content(observation), layout.behind_first)
+        return self._lay_out(
+            layout.before_instructions, self._content(system_prompt), layout.between, self._content(observation), layout.behind_first
+        )
 
     def next(self, observation: str, *, stop_sampled: bool) -> tuple[int, ...]:
         """Context between the end of one action and the next. The closing token is in it only when the policy did not sample it."""
         closing = () if stop_sampled else (self._end,)
-        return (*closing, *self._encode(self._layout.between), *self._turn(observation))
+        return (*closing, *self._lay_out(self._layout.before_later, self._content(observation), self._layout.behind_later))
 
     def action(self, text: str) -> tuple[int, ...]:
         """A known action as a teacher says it, its stop token included. For demonstrations only: never for what a policy sampled."""
@@ -106,33 +76,37 @@ class TurnTokens:
         """Text of sampled ids, control tokens left out; bytes that are no UTF-8 become U+FFFD."""
         return self._tokenizer.decode([i for i in ids if i not in self._control], skip_special_tokens=False)
 
-    def _instructions(self, system_prompt: str) -> tuple[int, ...]:
-        if not system_prompt:
-            return ()
-        if self._layout.system is None:
-            return self._encode(system_prompt)
-        return self._part(self._layout.system, system_prompt)
+    def _content(self, text: str) -> _Foreign:
+        return _Foreign(text.strip() if self._layout.strips else text)
 
-    def _turn(self, observation: str) -> tuple[int, ...]:
-        opening, role = self._layout.act
-        return (*self._part(self._layout.observe, observation), self._control_id(opening), *self._encode(role))
+    def _lay_out(self, *parts: str | _Foreign) -> tuple[int, ...]:
+        """Ids of our text, in which control tokens are read, with foreign text in between, in which none are.
 
-    def _part(self, kind: tuple[str, str], text: str) -> tuple[int, ...]:
-        opening, role = kind
-        closing = (self._end, *self._encode(self._layout.between)) if self._layout.ends_context else ()
-        # Role and text in one call: the pieces are then those of the chat template, whatever the text begins with.
-        return (self._control_id(opening), *self._encode(role + text), *closing)
+        What stands between two control tokens is encoded in one call: the pieces are then those of the whole text, whatever foreign text begins with.
+        """
+        ids: list[int] = []
+        run = ""
+        for part in parts:
+            if isinstance(part, _Foreign):
+                run += part.text
+                continue
+            place = 0
+            for found in self._spellings.finditer(part):
+                ids += (*self._encode(run + part[place : found.start()]), self._control_id(found[0]))
+                run, place = "", found.end()
+            run += part[place:]
+        return (*ids, *self._encode(run))
 
     def _encode(self, text: str) -> tuple[int, ...]:
-        """Ids of foreign text: whatever it spells, no control token is among them."""
-        ids: list[int] = self._tokenizer.encode(_unicode(text), add_special_tokens=False).ids
+        """Ids of text that may be foreign: whatever it spells, no control token is among them."""
+        ids: list[int] = self._tokenizer.encode(_unicode(text), add_special_tokens=False).ids if text else []
         if self._unknown is None:
             return tuple(i for i in ids if i not in self._control)
         return tuple(self._unknown if i in self._control else i for i in ids)
 
     def _control_ids(self) -> frozenset[int]:
         special = {i for i, token in self._tokenizer.get_added_tokens_decoder().items() if token.special}
-        named = {self._control_id(token) for token in self._layout.control_tokens()}
+        named = {self._control_id(token) for token in self._layout.control}
         return frozenset((special | named) - {self._unknown})
 
     def _control_id(self, token: str) -> int:
@@ -147,12 +121,19 @@ class TurnTokens:
     def _check_foreign_text(self) -> None:
         if self._unknown is not None:
             return
-        for token in self._layout.control_tokens():
+        for token in sorted(self._layout.control):
             if not self._control.isdisjoint(self._tokenizer.encode(token, add_special_tokens=False).ids):
                 raise PolicyError(
                     f"tokenizer: expected the text {token!r} to be encoded as plain pieces, got its control token",
                     hint="mark the token as special in tokenizer.json, or give the vocabulary an <unk> token",
                 )
+
+
+@dataclass(frozen=True, slots=True)
+class _Foreign:
+    """Text that somebody else wrote."""
+
+    text: str
 
 
 class TrajectoryBuilder:
@@ -192,9 +173,27 @@ class TrajectoryBuilder:
         )
 
 
-def _private_copy(tokenizer: Tokenizer) -> Tokenizer:
-    """A copy that neither cuts nor pads."""
-    copy = Tokenizer.from_str(tokenizer.to_str())
+def read_tokenizer(path: Path) -> Tokenizer:
+    """Read a tokenizer.json. Raises PolicyError when it is not one."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        model = json.loads(text)["model"]["type"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as err:
+        raise PolicyError(f"{path}: expected a tokenizer.json with a model, got {type(err).__name__}: {str(err)[:200]}") from err
+    if not isinstance(model, str):
+        raise PolicyError(f"{path}: expected model.type to be a string, got {model!r:.200}")
+    return Tokenizer.from_str(text)
+
+
+def _private_copy(tokenizer: Tokenizer, guarded: frozenset[str]) -> Tokenizer:
+    """A copy that neither cuts nor pads, and in which added tokens of ``guarded`` are special: only those can be kept out of foreign text."""
+    text = tokenizer.to_str()
+    if any(token.content in guarded and not token.special for token in tokenizer.get_added_tokens_decoder().values()):
+        document = json.loads(text)
+        for token in document["added_tokens"]:
+            token["special"] = token["special"] or token["content"] in guarded
+        text = json.dumps(document, ensure_ascii=False)
+    copy = Tokenizer.from_str(text)
     copy.no_truncation()
     copy.no_padding()
     return copy

@@ -29,6 +29,11 @@ def _algorithm(kind: str) -> Callable[[Run], bool]:
     return lambda run: run.train is not None and run.train.algorithm.kind == kind
 
 
+def _samples(run: Run) -> bool:
+    """False where only a server samples."""
+    return run.train is not None or run.evaluation.policy != "endpoint"
+
+
 _KIND = ("train", "algorithm", "kind")
 FEATURES = (
     Feature(name="algorithm grpo", key=_KIND, asked=_algorithm("grpo"), engines=("local", "verl")),
@@ -51,15 +56,15 @@ FEATURES = (
     Feature(
         name="weights made from a seed",
         key=("policy", "model", "weights"),
-        asked=lambda run: run.policy.model.weights == "seed",
+        asked=lambda run: run.policy.model is not None and run.policy.model.weights == "seed",
         engines=("local",),
     ),
-    Feature(name="sampling by top_p", key=("policy", "sampling", "top_p"), asked=lambda run: run.policy.sampling.top_p < 1, engines=("verl",)),
-    Feature(name="sampling by top_k", key=("policy", "sampling", "top_k"), asked=lambda run: run.policy.sampling.top_k > 0, engines=("verl",)),
+    Feature(name="sampling by top_p", key=("policy", "sampling", "top_p"), asked=lambda run: _samples(run) and run.policy.sampling.top_p < 1, engines=("verl",)),
+    Feature(name="sampling by top_k", key=("policy", "sampling", "top_k"), asked=lambda run: _samples(run) and run.policy.sampling.top_k > 0, engines=("verl",)),
     Feature(
         name="chat templates",
         key=("policy", "model", "chat_template"),
-        asked=lambda run: run.policy.model.chat_template is not None,
+        asked=lambda run: run.policy.model is not None and run.policy.model.chat_template is not None,
         engines=("verl",),
     ),
     Feature(name="turn format words", key=("prompt", "turn_format"), asked=lambda run: run.prompt.turn_format == "words", engines=("local",)),

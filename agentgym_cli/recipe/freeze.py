@@ -24,17 +24,25 @@ SCHEMA = 2
 OUTSIDE_DIGEST = frozenset(
     {
         "about",
+        "budgets.run_cost",
+        "budgets.run_tokens",
         "cluster.ray_address",
         "description",
         "env.token_variable",
         "env.urls",
+        "policy.endpoint.key_variable",
+        "policy.endpoint.max_in_flight",
+        "policy.endpoint.requests_per_minute",
+        "policy.endpoint.tokens_per_minute",
+        "policy.endpoint.url",
         "profile_reason",
         "store.database",
         "store.keep_tokens",
         "store.runs_dir",
     }
 )
-"""Keys of the config, with all below them, that never change a result: words for people, where results go, where services are."""
+"""Keys of the config, with all below them, that never change a result: words for people, where results go, where services are, and how much
+of a schedule is run before the run stops to be resumed."""
 HARMLESS = OUTSIDE_DIGEST | {"engine.drift", "evaluation.protocol", "name", "profile", "tasks.allow_overlap"}
 """Keys that change no episode and no metric."""
 _KEY = re.compile(r"[a-z_]+((\.[a-z_]+)|(\[\d+\]))*")
@@ -162,6 +170,8 @@ def _located(err: RecipeError, resolved: Resolved) -> RecipeError:
 def _unpinned(run: Run, parts: Parts) -> Iterator[str]:
     """Files of a hub that the digest does not cover."""
     model = run.policy.model
+    if model is None:
+        return
     if parts["model"].get("revision") == NOT_PINNED:
         lock = find_model_lock(model.path)
         known = f"; lockfiles/models.yaml has {lock.revision}" if lock is not None and lock.revision is not None else ""

@@ -142,6 +142,8 @@ def _rules(sources: Sources) -> Part:
 
 def _model(sources: Sources) -> Part:
     model = sources.run.policy.model
+    if model is None:
+        return {}
     found = _folder_or_hub(sources, model.path, "config.json and tokenizer.json", where="policy.model.path")
     if found is None:
         return _hub(model.path, model.revision, _is_models)
@@ -150,6 +152,8 @@ def _model(sources: Sources) -> Part:
 
 def _tokenizer(sources: Sources) -> Part:
     model = sources.run.policy.model
+    if model is None:
+        return {}
     name, where = model.tokenizer or model.path, "policy.model.path" if model.tokenizer is None else "policy.model.tokenizer"
     found = _folder_or_hub(sources, name, "tokenizer.json", where=where)
     if found is None:

@@ -22,6 +22,7 @@ LEAST_TURN_TOKENS = {"words": 3, "chatml": 10}
 def broken_rules(run: Run) -> Iterator[Finding]:
     """What makes the run impossible."""
     yield from _world(run)
+    yield from _policy(run)
     yield from _horizon(run)
     yield from _sizes(run)
     yield from lacking(run)
@@ -58,6 +59,25 @@ def _world(run: Run) -> Iterator[Finding]:
     for number, url in enumerate(run.env.urls or ()):
         if (problem := address_problem(url)) is not None:
             yield ("env", "urls", number), f"expected http://HOST:PORT or https://HOST:PORT, got {problem}"
+
+
+def _policy(run: Run) -> Iterator[Finding]:
+    """Who acts has to be there."""
+    endpoint, acts = run.policy.endpoint, run.evaluation.policy
+    if run.policy.model is None and (run.train is not None or run.warm_start is not None):
+        yield ("policy", "model"), "expected a model to train, got null"
+    if run.policy.model is None and endpoint is None:
+        yield ("policy",), "expected a model or an endpoint, got neither"
+    if endpoint is None:
+        if acts == "endpoint":
+            yield ("evaluation", "policy"), "expected a section policy.endpoint beside it, got endpoint without one"
+        return
+    if (problem := address_problem(endpoint.url)) is not None:
+        yield ("policy", "endpoint", "url"), f"expected http://HOST:PORT/v1 or https://HOST/v1, got {problem}"
+    if endpoint.api == "completions" and run.policy.model is None:
+        yield ("policy", "endpoint", "api"), "expected chat, or policy.model with the tokenizer that lays out tokens, got completions without one"
+    if endpoint.return_token_ids == "required" and endpoint.logprobs == "off":
+        yield ("policy", "endpoint", "logprobs"), "expected raw or processed, since a trajectory has log-probabilities, got off"
 
 
 def _horizon(run: Run) -> Iterator[Finding]:

@@ -79,7 +79,7 @@ def _answer(run: Run, recipe: str, folders: Sequence[Path]) -> CapacityAnswer:
     return CapacityAnswer(
         recipe=recipe,
         profile=run.profile,
-        model=run.policy.model.path,
+        model=run.policy.own_model.path,
         device=device,
         devices=devices,
         context=context,
@@ -89,7 +89,7 @@ def _answer(run: Run, recipe: str, folders: Sequence[Path]) -> CapacityAnswer:
 
 
 def _config(run: Run, folders: Sequence[Path]) -> Path:
-    name = run.policy.model.path
+    name = run.policy.own_model.path
     folder = try_find(name, beside=folders)
     if folder is not None:
         return folder / "config.json"

@@ -43,7 +43,7 @@ class LocalEngine:
         self.run = run
         self.tokens = TurnTokens.from_file(tokenizer_folder / "tokenizer.json", run.prompt.turn_format)
         self.system_prompt = system_prompt
-        seed = run.seed if run.policy.model.weights == "seed" else None
+        seed = run.seed if run.policy.own_model.weights == "seed" else None
         context = run.budgets.context_tokens
         self.model = build_model(model_folder, seed=seed, vocabulary=self.tokens.vocabulary, context=context)
         self.decoder = TorchDecoder(self.model, slots=run.engine.slots, context=context, stop_ids=self.tokens.stop_ids)

@@ -66,12 +66,12 @@ class Prepared:
     @property
     def model_folder(self) -> Path:
         """Folder of the model's files."""
-        return find_data(self.run.policy.model.path, beside=self.frozen.beside, where="policy.model.path")
+        return find_data(self.run.policy.own_model.path, beside=self.frozen.beside, where="policy.model.path")
 
     @property
     def tokenizer_folder(self) -> Path:
         """Folder of the tokenizer's files, the model's own where the recipe names no other."""
-        name = self.run.policy.model.tokenizer
+        name = self.run.policy.own_model.tokenizer
         return self.model_folder if name is None else find_data(name, beside=self.frozen.beside, where="policy.model.tokenizer")
 
 

@@ -74,7 +74,7 @@ async def _phases(prepared: Prepared, spec: TrainSpec, stage: Stage, found: Chec
 
     run, splits = prepared.run, prepared.evaluation_tasks
     engine = load_engine(prepared)
-    stage.progress.note("model", f"{engine.parameters:,} parameters from {run.policy.model.path}")
+    stage.progress.note("model", f"{engine.parameters:,} parameters from {run.policy.own_model.path}")
     keeper = Keeper(engine, spec, prepared.folder, digest=prepared.frozen.digest, recorder=stage.recorder)
     if found is None:
         if run.warm_start is not None:

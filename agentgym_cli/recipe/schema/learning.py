@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from agentgym_cli.recipe.schema.algorithms import AlgorithmSpec
-from agentgym_cli.recipe.schema.base import Count, NonNegative, Positive, Share, section
+from agentgym_cli.recipe.schema.base import Count, Name, NonNegative, Positive, Share, section
+from agentgym_cli.recipe.schema.world import Category, Ids
 
 
 @section
@@ -95,6 +96,18 @@ class TrainSpec:
 
 
 @section
+class ChosenTasks:
+    """Which tasks of the evaluation splits are run; whatever is given has to hold. The others are reported as not scheduled by choice."""
+
+    ids: Ids | None = None
+    """Task numbers, e.g. ``3,5-9``; None takes all."""
+    categories: Annotated[tuple[Category, ...], Field(min_length=1)] | None = None
+    """Categories of the manifest; None takes all."""
+    splits: Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
+    """Evaluation splits; None takes all."""
+
+
+@section
 class EvaluationSpec:
     """How the policy is judged."""
 
@@ -102,15 +115,18 @@ class EvaluationSpec:
     """Published procedure that the numbers claim to follow. Where they do not, the departures are a warning that is printed and stored: ``agenteval``
     (AgentGym) and ``agentgym-rl`` fix turns, samples and the number of tasks for each environment; what ``agentgym2`` does is not public, so
     nothing is comparable with it. ``own`` claims nothing."""
-    policy: Literal["checkpoint", "oracle", "random"] = "checkpoint"
-    """Who acts in ``agentgym eval`` where its command line names nobody; a checkpoint has to be named there."""
+    policy: Literal["checkpoint", "endpoint", "oracle", "random"] = "checkpoint"
+    """Who acts in ``agentgym eval`` where its command line names nobody; a checkpoint has to be named there, and ``endpoint`` is
+    ``policy.endpoint``."""
     samples_per_task: Count = 1
     """Episodes of each task."""
     temperature: Positive | Literal["greedy"] | None = None
     """None uses the policy's sampling temperature; ``greedy`` takes the most likely token."""
     horizon: Count
     """Turn limit of evaluation episodes, independent of training's schedule."""
+    only: ChosenTasks | None = None
+    """None runs every task."""
     limit: Count | None = None
-    """Most tasks per split; the rest are reported as not scheduled by choice. None runs all."""
+    """Most tasks per split, of those that ``only`` chooses; the rest are reported as not scheduled by choice. None runs all."""
     every: Count | None = None
     """Steps between evaluations in the middle of training; None evaluates before the first step and after the last only."""

@@ -33,6 +33,8 @@ class EnvSpec:
     """Environment variable that holds a bearer token; None sends none. The value is never stored."""
     max_infra_share: Share = 0.05
     """Infra errors allowed among scheduled episodes of a phase before the run is called degraded (exit 9)."""
+    max_action_induced_share: Share = 0.02
+    """The same for infra errors that came back on the same action, which a policy may have learned to provoke; they count above too."""
 
 
 @section
@@ -84,7 +86,7 @@ class PromptSpec:
 
 @section
 class BudgetsSpec:
-    """Limits of one episode, each with its own stop reason. The turn limit is the horizon, and lives in ``horizon``."""
+    """Limits of one episode and of the whole run, each with its own stop reason. The turn limit is the horizon, and lives in ``horizon``."""
 
     response_tokens: Count = 512
     """Most tokens the policy may sample in one turn."""
@@ -96,16 +98,51 @@ class BudgetsSpec:
     """Deadline of one environment call, in seconds."""
     episode_seconds: Positive = 3600.0
     """Deadline of the whole episode, in seconds."""
+    run_tokens: Count | None = None
+    """Most tokens of the whole run, read and sampled ones together and earlier segments included; None sets no limit. Checked before each
+    policy call: what is in flight by then stops as ``run_budget``, and the run ends as interrupted. A resume may be given more."""
+    run_cost: Positive | None = None
+    """The same in money, at the prices of ``policy.endpoint``; None sets no limit."""
+
+
+@section
+class CauseAttempts:
+    """Attempts at one scheduled episode that may end in one cause, the first included. None leaves it to ``retry.attempts``."""
+
+    connect: Count | None = None
+    """No connection could be made."""
+    timeout: Count | None = None
+    """No answer in time."""
+    reset: Count | None = None
+    """The connection was lost before the whole answer was there."""
+    server_4xx: Count | None = None
+    """The server refused the call."""
+    server_5xx: Count | None = None
+    """The server said that it failed."""
+    protocol: Count | None = None
+    """The answer was not what the contract says."""
+    reported_error: Count | None = None
+    """The answer was well formed and reported an error."""
 
 
 @section
 class RetrySpec:
-    """How often an infra error is tried again. Attempts are all kept."""
+    """How often an infra error is tried again, and what becomes of a server that does not answer. Attempts are all kept."""
 
     attempts: Count = 3
     """Most attempts at one scheduled episode, the first included; 1 never retries."""
     causes: tuple[Cause, ...] = ("connect", "timeout", "reset", "server_4xx", "server_5xx", "protocol", "reported_error")
     """Causes of an infra error that are tried again; the first attempt is final for any other."""
+    per_cause: CauseAttempts = CauseAttempts()
+    """Fewer attempts for some causes, e.g. ``{server_4xx: 1, timeout: 2}``."""
+    pause_seconds: Positive = 1.0
+    """Pause before the first retries, and before a server that was given up is tried again; it doubles each time."""
+    longest_pause_seconds: Positive = 30.0
+    """Where the doubling ends."""
+    give_up_after: Count = 5
+    """Failed calls in a row (connect, timeout, reset, server_5xx) after which a server gets no new session, but one to try it after each pause."""
+    recovery_seconds: Annotated[float, Field(ge=0)] = 300.0
+    """How long new episodes wait while no server takes sessions; then the run ends as interrupted and says which. What was not run is missing."""
 
 
 @section
