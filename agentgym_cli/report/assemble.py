@@ -81,7 +81,7 @@ def _header(rows: Rows, facts: FrozenFacts) -> Header:
         created=run.created,
         ended=run.ended,
         status=run.status or "in progress",
-        outcome_from=_outcome_from(rows.counts),
+        outcome_from=_outcome_from(rows.counts, rows.stops),
         semantics=facts.semantics,
         promise=promise,
         promise_note=note,
@@ -100,13 +100,13 @@ def _promise(rows: Rows) -> tuple[str, str]:
     return "equal bits", "the same digest on the same fingerprint gives the same episodes and metrics, bit for bit"
 
 
-def _outcome_from(counts: Iterable[CountsRow]) -> str:
+def _outcome_from(counts: Iterable[CountsRow], stops: Iterable[StopRow]) -> str:
+    """Who decided. An episode that was cut is a failure whoever decides: only those that the world called done were asked about."""
     kept = list(counts)
-    settled = sum(row.scheduled - row.missing for row in kept)
-    verified = sum(row.by_verifier for row in kept)
-    if settled == 0:
+    if sum(row.scheduled - row.missing for row in kept) == 0:
         return "n/a"
-    return "reward" if verified == 0 else "verifier" if verified == settled else "reward and verifier"
+    verified, done = sum(row.by_verifier for row in kept), sum(row.episodes for row in stops if row.stop == "done")
+    return "reward" if verified == 0 else "verifier" if verified >= done else "reward and verifier"
 
 
 def _parts(rows: Rows, facts: FrozenFacts) -> Iterable[Part]:
@@ -128,7 +128,7 @@ def _part(rows: Rows, facts: FrozenFacts, key: tuple[str, str, int | None], coun
         categories=tuple(Category(name=row.category, accounting=account_rows([row])) for row in counts if row.category),
         tasks=tasks,
         left_out=None if in_split is None else max(0, in_split - tasks),
-        outcome_from=_outcome_from(counts),
+        outcome_from=_outcome_from(counts, stops),
         stops=tuple(Stop(reason=row.stop, cause=row.cause, episodes=row.episodes, example=row.example) for row in stops),
         action_induced=share(sum(row.action_induced for row in counts), accounting.infra_error),
         truncated=share(sum(row.truncated for row in counts), accounting.scheduled),

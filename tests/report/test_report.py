@@ -243,6 +243,16 @@ def test_outcomes_say_where_they_come_from(store: Connection, tmp_path: Path) ->
     assert report_of(store, tmp_path / "r1", [*START, *records]).header.outcome_from == "verifier"
 
 
+@pytest.mark.parametrize(("by_verifier", "origin"), [(True, "verifier"), (False, "reward and verifier")])
+def test_an_episode_cut_at_its_horizon_asks_nobody_and_says_nothing_of_where_outcomes_come_from(
+    store: Connection, tmp_path: Path, by_verifier: bool, origin: str
+) -> None:
+    verified, cut, other = make_attempt(make_scheduled(0)), make_attempt(make_scheduled(1), "failure"), make_attempt(make_scheduled(2))
+    outcomes = [make_outcome(verified, by_verifier=True), make_outcome(cut), make_outcome(other, by_verifier=by_verifier)]
+    records = [*(make_scheduled(place) for place in range(3)), verified, cut, other, *outcomes]
+    assert report_of(store, tmp_path / "r1", [*START, *records]).header.outcome_from == origin
+
+
 def test_tasks_left_out_by_choice_stay_visible(trained: Report) -> None:
     assert [(part.tasks, part.left_out) for part in trained.parts] == [(100, 20), (100, 20)]
     assert "100, 20 more left out by evaluation.limit" in printed(trained)
