@@ -55,12 +55,18 @@ class TurnTokens:
         return self._tokenizer.get_vocab_size(with_added_tokens=True)
 
     def initial(self, system_prompt: str, observation: str) -> tuple[int, ...]:
-        """Context up to the first action; an empty ``system_prompt`` says nothing."""
+        """Context up to the first action; an empty ``system_prompt`` says nothing. Raises PolicyError where instructions have no place."""
         layout = self._layout
         if not system_prompt:
             return self._lay_out(layout.before_first, self._content(observation), layout.behind_first)
+        if layout.before_instructions is None:
+            raise PolicyError("chat template: expected a place for instructions, got none", "say nothing with prompt.system=none")
         return self._lay_out(
-            layout.before_instructions, self._content(system_prompt), layout.between, self._content(observation), layout.behind_first
+            layout.before_instructions,
+            _Foreign(system_prompt.strip() if layout.strips_instructions else system_prompt),
+            layout.between,
+            self._content(observation),
+            layout.behind_first,
         )
 
     def next(self, observation: str, *, stop_sampled: bool) -> tuple[int, ...]:
