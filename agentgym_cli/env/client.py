@@ -4,28 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 import httpx
 
+from agentgym_cli.env.breaker import USUAL, BreakerRule
 from agentgym_cli.env.contract import EnvFailure, InfraCause, StepReply
 from agentgym_cli.env.dialect import Dialect
 from agentgym_cli.env.endpoint import Endpoint
+from agentgym_cli.env.replicas import Replica, Replicas, ServerChange
 from agentgym_cli.env.reply import SessionId, shortened
 from agentgym_cli.env.wire import build_http as build_http
 
+R = TypeVar("R")
 log = logging.getLogger(__name__)
+_WHOLE_DEADLINE = 0.99
+"""Share of a call's deadline from which a caller that gives up has waited for it all: its own deadline may be a moment before ours."""
 
 
 class HttpEnvSession:
     """One session of one server (contract.EnvSession). Calls wait for each other; done latches here, whatever the server says later."""
 
-    def __init__(self, endpoint: Endpoint, session: SessionId, *, held: set[SessionId]) -> None:
-        """``held`` has the ids that this client holds on the server; this one leaves it when it is closed."""
-        self._endpoint = endpoint
+    def __init__(self, replica: Replica, session: SessionId, *, replicas: Replicas, trial: int = 0, call_seconds: float = 60.0) -> None:
+        """``replica`` holds the session's id until it is closed; ``replicas`` is told how each call went, and ``trial`` is theirs."""
+        self._replica = replica
+        self._endpoint = replica.endpoint
         self._id = session
-        self._held = held
+        self._replicas = replicas
+        self._trial = trial
+        self._call_seconds = call_seconds
         self._one_call = asyncio.Lock()
         self._running = False
         self._closed = False
@@ -39,7 +47,7 @@ class HttpEnvSession:
         """Start the task and return its first observation."""
         async with self._one_call:
             assert not self._closed, "reset after close"
-            observation = await self._endpoint.reset(self._id, task_index)
+            observation = await self._watched(self._endpoint.reset(self._id, task_index))
             self._running = True
             return observation
 
@@ -47,7 +55,7 @@ class HttpEnvSession:
         """Execute one action. Stepping after done, or before a reset, is the caller's mistake."""
         async with self._one_call:
             assert self._running and not self._closed, "step before reset, after done or after close"
-            reply = await self._endpoint.step(self._id, action)
+            reply = await self._watched(self._endpoint.step(self._id, action))
             self._running = not reply.done
             return reply
 
@@ -55,13 +63,13 @@ class HttpEnvSession:
         """Actions that solve the task from its start."""
         async with self._one_call:
             assert not self._closed, "oracle after close"
-            return await self._endpoint.oracle(self._id)
+            return await self._watched(self._endpoint.oracle(self._id))
 
     async def verify(self) -> bool:
         """Whether the session's state satisfies its task, by the dialect's verify route."""
         async with self._one_call:
             assert not self._closed, "verify after close"
-            return await self._endpoint.verify(self._id)
+            return await self._watched(self._endpoint.verify(self._id))
 
     async def close(self) -> None:
         """Release the session, after the call in flight. Idempotent; a server that refuses is logged, not raised."""
@@ -70,36 +78,75 @@ class HttpEnvSession:
         self._closed = True
         async with self._one_call:
             try:
-                await self._endpoint.close(self._id)
+                await self._watched(self._endpoint.close(self._id))
             except EnvFailure as failure:
                 log.warning("session not closed (%s): %s", failure.cause.value, failure)
             finally:
-                self._held.discard(self._id)
+                self._replica.held.discard(self._id)
+                self._replicas.ended(self._replica, self._trial)
+
+    async def _watched(self, call: Awaitable[R]) -> R:
+        """Await a call and tell the server's breaker how it went. One that the caller gives up after the whole deadline had no answer either."""
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        try:
+            answer = await call
+        except EnvFailure as failure:
+            self._replicas.failed(self._replica, self._trial, failure)
+            raise
+        except asyncio.CancelledError:
+            if clock() - began >= _WHOLE_DEADLINE * self._call_seconds:
+                late = EnvFailure(InfraCause.TIMEOUT, f"{self.replica}: expected an answer within {self._call_seconds:g} s, got none")
+                self._replicas.failed(self._replica, self._trial, late)
+            raise
+        self._replicas.answered(self._replica, self._trial)
+        return answer
 
 
 class HttpEnvClient:
     """Opens each session on the replica with the fewest, in turns where several have as few; it stays there (contract.EnvClient)."""
 
     def __init__(
-        self, http: httpx.AsyncClient, dialect: Dialect, urls: Sequence[str], *, call_seconds: float = 60.0, token: str | None = None
+        self,
+        http: httpx.AsyncClient,
+        dialect: Dialect,
+        urls: Sequence[str],
+        *,
+        call_seconds: float = 60.0,
+        token: str | None = None,
+        rule: BreakerRule = USUAL,
+        recovery_seconds: float = 300.0,
+        on_change: Callable[[ServerChange], None] | None = None,
     ) -> None:
-        """``http`` is owned from now on; ``call_seconds`` is the deadline of every call; ``token`` is sent as a bearer token."""
+        """What a client of some servers needs.
+
+        Args:
+            http: owned from now on.
+            call_seconds: deadline of every call.
+            token: sent as a bearer token.
+            rule: when a server gets no new session.
+            recovery_seconds: how long ``ready`` waits while no server takes sessions.
+            on_change: hears when a server is given up and when it is back.
+        """
         assert urls, "at least one replica"
         self._http = http
-        self._endpoints = [Endpoint(http, dialect, url, call_seconds=call_seconds, token=token) for url in urls]
-        self._opening: Counter[str] = Counter()
-        self._refusing: set[str] = set()
-        self._held: dict[str, set[SessionId]] = {}
+        self._call_seconds = call_seconds
+        endpoints = [Endpoint(http, dialect, url, call_seconds=call_seconds, token=token) for url in urls]
+        self._replicas = Replicas(endpoints, rule=rule, recovery_seconds=recovery_seconds, on_change=on_change)
         self._orphans: set[asyncio.Task[None]] = set()
+
+    async def ready(self) -> None:
+        """Return when a session can be opened, at once while any server is well. Raises ServersLost when none came back in time."""
+        await self._replicas.ready()
 
     async def open(self) -> HttpEnvSession:
         """Create a session on the next replica. When cancelled, the session that the server may still make is closed in the background.
 
         Raises EnvFailure(PROTOCOL) when the server hands out the id of a session that is held here: two episodes would share one world.
         """
-        endpoint = self._next()
-        self._opening[endpoint.url] += 1
-        creation = asyncio.ensure_future(self._create(endpoint))
+        replica, trial = self._replicas.next()
+        replica.opening += 1
+        creation = asyncio.ensure_future(self._create(replica, trial))
         try:
             return await asyncio.shield(creation)
         except asyncio.CancelledError:
@@ -108,37 +155,30 @@ class HttpEnvClient:
             orphan.add_done_callback(self._orphans.discard)
             raise
 
-    def _next(self) -> Endpoint:
-        load = {url: len(self._held.get(url, ())) + self._opening[url] for url in (endpoint.url for endpoint in self._endpoints)}
-        # A replica that refuses holds nothing, and would be asked every time.
-        load |= dict.fromkeys(self._refusing, max(load.values()))
-        chosen = min(self._endpoints, key=lambda endpoint: load[endpoint.url])
-        self._endpoints.remove(chosen)
-        self._endpoints.append(chosen)
-        return chosen
-
-    async def _create(self, endpoint: Endpoint) -> HttpEnvSession:
+    async def _create(self, replica: Replica, trial: int) -> HttpEnvSession:
         try:
-            session = self._hold(endpoint, await endpoint.create())
-        except EnvFailure:
-            self._refusing.add(endpoint.url)
+            session = self._hold(replica, await replica.endpoint.create(), trial)
+        except EnvFailure as failure:
+            replica.refusing = True
+            self._replicas.failed(replica, trial, failure)
+            self._replicas.ended(replica, trial)
             raise
         finally:
-            self._opening[endpoint.url] -= 1
-        self._refusing.discard(endpoint.url)
+            replica.opening -= 1
+        replica.refusing = False
+        self._replicas.answered(replica, trial)
         return session
 
-    def _hold(self, endpoint: Endpoint, session: SessionId) -> HttpEnvSession:
-        held = self._held.setdefault(endpoint.url, set())
-        if session in held:
+    def _hold(self, replica: Replica, session: SessionId, trial: int) -> HttpEnvSession:
+        if session in replica.held:
             raise EnvFailure(
                 InfraCause.PROTOCOL,
-                f"create at {endpoint.url}: expected a session of its own, got {shortened(session)}, which is still in use here: "
-                f"the server hands out ids again, at the latest after its {len(held)} sessions that are open now",
+                f"create at {replica.endpoint.url}: expected a session of its own, got {shortened(session)}, which is still in use here: "
+                f"the server hands out ids again, at the latest after its {len(replica.held)} sessions that are open now",
                 "run fewer episodes at once, or serve more replicas (env.urls)",
             )
-        held.add(session)
-        return HttpEnvSession(endpoint, session, held=held)
+        replica.held.add(session)
+        return HttpEnvSession(replica, session, replicas=self._replicas, trial=trial, call_seconds=self._call_seconds)
 
     async def aclose(self) -> None:
         """Wait for sessions that are being closed in the background, then close the HTTP client."""

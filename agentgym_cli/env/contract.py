@@ -38,6 +38,10 @@ class EnvFailure(EnvError):
         return type(self), (self.cause, self.message, self.hint)
 
 
+class ServersLost(EnvError):
+    """No server of an environment has taken a session for as long as a run waits. What was not run is missing, and may be run later."""
+
+
 def content_digest(observation: str) -> str:
     """What pins a task's content: the first 16 hex digits of the SHA-256 of its first observation in UTF-8."""
     return hashlib.sha256(observation.encode("utf-8", "surrogatepass")).hexdigest()[:16]
@@ -135,6 +139,9 @@ class EnvSession(Protocol):
 
 class EnvClient(Protocol):
     """Opens sessions on one or several replicas of one environment."""
+
+    async def ready(self) -> None:
+        """Return when a session can be opened, at once while any server is well. Raises ServersLost when none came back in time."""
 
     async def open(self) -> EnvSession:
         """Create a session on the next replica."""

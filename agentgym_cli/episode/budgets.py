@@ -1,9 +1,10 @@
-"""Deadlines of one episode, each with its own stop reason. Time is the running event loop's clock, so a test can make it virtual."""
+"""Deadlines of one episode and the budget of a whole run, each with its own stop reason. Time is the running event loop's clock."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import TracebackType
 
 from agentgym_cli.episode.types import StopReason
@@ -17,6 +18,54 @@ class BudgetSpent(Exception):
         super().__init__(stop, detail)
         self.stop = stop
         self.detail = detail
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prices:
+    """What a policy's tokens cost, in money of the recipe's choice for a million; 0 where they cost nothing."""
+
+    read: float = 0.0
+    sampled: float = 0.0
+
+
+FREE = Prices()
+
+
+class RunBudget:
+    """What a run may spend on tokens, and has: every episode's replies are added up here."""
+
+    def __init__(self, budgets: BudgetsSpec, *, prices: Prices = FREE, read: int = 0, sampled: int = 0) -> None:
+        """``read`` and ``sampled`` are the tokens of earlier segments."""
+        self._most_tokens = budgets.run_tokens
+        self._most_cost = budgets.run_cost
+        self._prices = prices
+        self.read = read
+        self.sampled = sampled
+
+    @property
+    def cost(self) -> float:
+        """What the tokens so far cost."""
+        return (self.read * self._prices.read + self.sampled * self._prices.sampled) / 1e6
+
+    def add(self, *, read: int, sampled: int) -> None:
+        """Count one reply of a policy."""
+        self.read += read
+        self.sampled += sampled
+
+    def spent(self) -> str | None:
+        """Which limit is reached, in a sentence; None while none is."""
+        tokens = self.read + self.sampled
+        if self._most_tokens is not None and tokens >= self._most_tokens:
+            return f"budgets.run_tokens: expected fewer than {self._most_tokens:,} tokens before a policy call, got {tokens:,}"
+        if self._most_cost is not None and self.cost >= self._most_cost:
+            return f"budgets.run_cost: expected less than {self._most_cost:g} spent before a policy call, got {self.cost:.6g}"
+        return None
+
+    def check(self) -> None:
+        """Let a policy call through, or raise BudgetSpent(RUN_BUDGET)."""
+        problem = self.spent()
+        if problem is not None:
+            raise BudgetSpent(StopReason.RUN_BUDGET, problem)
 
 
 class Deadlines:

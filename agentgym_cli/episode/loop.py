@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from agentgym_cli.env.contract import ActionRule, EnvClient, EnvFailure, EnvSession, EpisodeRules, InfraCause, StepReply, content_digest
 from agentgym_cli.episode.actions import ParsedAction, read_action, world_refused
-from agentgym_cli.episode.budgets import BudgetSpent, Deadlines
+from agentgym_cli.episode.budgets import BudgetSpent, Deadlines, RunBudget
 from agentgym_cli.episode.outcome import outcome_of, return_of
 from agentgym_cli.episode.policies.failures import PolicyProtocol, PolicyUnavailable
 from agentgym_cli.episode.policies.protocol import ContextFull, Policy, PolicyEpisode, PolicyReply
@@ -38,8 +38,9 @@ async def run_episode(
     rules: EpisodeRules,
     action_rule: ActionRule,
     budgets: BudgetsSpec,
+    run_budget: RunBudget | None = None,
 ) -> AttemptResult:
-    """One attempt at a scheduled episode, whatever becomes of it.
+    """One attempt at a scheduled episode, whatever becomes of it. ``run_budget`` is shared by all episodes of a run; None sets no limit.
 
     A failed world, a failed policy or a spent budget is a result, never an exception. The session is closed in every case. An exception that
     none of the contracts allows is logged and blamed on the side that raised it (ENV_ERROR/protocol, POLICY_PROTOCOL): an infra error,
@@ -49,7 +50,7 @@ async def run_episode(
         AgentgymError: the run itself is broken (a store, a decoder), so no attempt was made.
         asyncio.CancelledError: after the session is closed; the attempt then never happened.
     """
-    play = _Play(episode, policy=policy, env=env, rules=rules, action_rule=action_rule, budgets=budgets)
+    play = _Play(episode, policy=policy, env=env, rules=rules, action_rule=action_rule, budgets=budgets, run_budget=run_budget or RunBudget(budgets))
     stop = await play.until_stop(seed)
     return play.result(stop, attempt=attempt, seed=seed)
 
@@ -58,7 +59,15 @@ class _Play:
     """What one attempt has gathered so far."""
 
     def __init__(
-        self, episode: ScheduledEpisode, *, policy: Policy, env: EnvClient, rules: EpisodeRules, action_rule: ActionRule, budgets: BudgetsSpec
+        self,
+        episode: ScheduledEpisode,
+        *,
+        policy: Policy,
+        env: EnvClient,
+        rules: EpisodeRules,
+        action_rule: ActionRule,
+        budgets: BudgetsSpec,
+        run_budget: RunBudget,
     ) -> None:
         self._episode = episode
         self._policy = policy
@@ -66,6 +75,8 @@ class _Play:
         self._rules = rules
         self._action_rule = action_rule
         self._close_seconds = budgets.env_call_seconds
+        self._response_tokens = budgets.response_tokens
+        self._run_budget = run_budget
         self._deadlines = Deadlines(budgets)
         self._turns: list[Turn] = []
         self._observation = ""
@@ -85,9 +96,9 @@ class _Play:
             stop = StopReason.ENV_DEADLINE if failure.cause is InfraCause.TIMEOUT else StopReason.ENV_ERROR
             return _Stop(stop, failure.cause, failure.message)
         except PolicyUnavailable as failure:
-            return _Stop(StopReason.POLICY_UNAVAILABLE, None, failure.message)
+            return _Stop(StopReason.POLICY_UNAVAILABLE, failure.cause, failure.message)
         except PolicyProtocol as failure:
-            return _Stop(StopReason.POLICY_PROTOCOL, None, failure.message)
+            return _Stop(StopReason.POLICY_PROTOCOL, failure.cause, failure.message)
         except (AssertionError, AgentgymError):
             raise
         except Exception as err:
@@ -169,19 +180,31 @@ class _Play:
     async def _turn(self, session: EnvSession, player: PolicyEpisode) -> bool:
         """One turn; True when the world says that the task is over."""
         observation, spent_before = self._observation, self._deadlines.policy_seconds
-        async with self._deadlines.policy_call():
-            said = await player.act(observation)
+        said = await self._ask(player, observation)
         policy_seconds = self._deadlines.policy_seconds - spent_before
         parsed = read_action(said.text, self._action_rule)
         spent_before = self._deadlines.env_seconds
         step: StepReply | None = None
         try:
+            self._refuse_too_long(said)
             step = await self._step(session, parsed)
             self._observation = step.observation
         finally:
             env_seconds = self._deadlines.env_seconds - spent_before
             self._turns.append(self._turn_of(observation, said, parsed, step, policy_seconds, env_seconds))
         return step.done
+
+    async def _ask(self, player: PolicyEpisode, observation: str) -> PolicyReply:
+        """One call of the policy, counted against the run's budget."""
+        self._run_budget.check()
+        async with self._deadlines.policy_call():
+            said = await player.act(observation)
+        self._run_budget.add(read=said.context_tokens, sampled=said.response_tokens)
+        return said
+
+    def _refuse_too_long(self, said: PolicyReply) -> None:
+        if said.response_tokens > self._response_tokens:
+            raise PolicyProtocol(f"policy {self._policy.name}: expected at most {self._response_tokens} tokens a turn, got {said.response_tokens}")
 
     async def _step(self, session: EnvSession, parsed: ParsedAction) -> StepReply:
         if parsed.local_observation is None:
@@ -205,13 +228,14 @@ class _Play:
             context_tokens=said.context_tokens,
             policy_seconds=policy_seconds,
             env_seconds=env_seconds,
+            cut=said.cut,
         )
 
     def _blame(self, err: Exception) -> _Stop:
         _log.exception("episode %s: unexpected %s", self._episode.id, type(err).__name__)
         detail = f"unexpected {type(err).__name__}: {err}"
         if self._deadlines.policy_acts:
-            return _Stop(StopReason.POLICY_PROTOCOL, None, detail)
+            return _Stop(StopReason.POLICY_PROTOCOL, InfraCause.PROTOCOL, detail)
         return _Stop(StopReason.ENV_ERROR, InfraCause.PROTOCOL, detail)
 
 

@@ -6,16 +6,15 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from agentgym_cli.env.contract import ActionRule, EnvClient, EpisodeRules
+from agentgym_cli.env.contract import ActionRule, EnvClient, EpisodeRules, InfraCause
+from agentgym_cli.episode.budgets import RunBudget
 from agentgym_cli.episode.loop import run_episode
 from agentgym_cli.episode.policies.protocol import Policy
 from agentgym_cli.episode.seeds import episode_seed
 from agentgym_cli.episode.types import AttemptResult, Outcome, ScheduledEpisode, StopReason
-from agentgym_cli.errors import AgentgymError
+from agentgym_cli.errors import AgentgymError, Interrupted
 from agentgym_cli.recipe.schema.world import BudgetsSpec, RetrySpec
 
-FIRST_PAUSE_SECONDS = 1.0
-LONGEST_PAUSE_SECONDS = 30.0
 _WORLD_FAILED = (StopReason.ENV_ERROR, StopReason.ENV_DEADLINE)
 
 
@@ -47,43 +46,55 @@ async def run_schedule(
     on_attempt: Callable[[AttemptResult], None] | None = None,
     on_final: Callable[[EpisodeResult], None] | None = None,
     recorded: Mapping[str, Sequence[AttemptResult]] | None = None,
+    run_budget: RunBudget | None = None,
 ) -> list[EpisodeResult]:
     """Run every scheduled episode to its final attempt.
 
     The policy's waves run one after the other. Infra errors are tried again, as the next attempt of the same episode in the same wave, after
-    all waves have run and a pause that doubles (a world needs time to come back).
+    all waves have run and a pause that doubles (a world needs time to come back). No attempt begins while no server takes sessions.
 
     Args:
         scheduled: the whole schedule, also when a part of it is recorded: an episode's place in it decides its slot.
-        retry: most attempts at one episode, the first included, and the causes that are tried again at all.
+        retry: most attempts at one episode, the first included, also cause by cause, and the pauses between them in seconds.
         concurrency: most episodes in flight.
         on_attempt: called once per new attempt, before it counts; what it raises (a full disk) cancels everything and is raised here.
         on_final: called once per scheduled episode, as soon as no further attempt will be made, also when ``recorded`` alone settles it.
         recorded: by episode id, the attempts that an interrupted run of this schedule left; numbering goes on after them.
+        run_budget: shared by all schedules of a run; None sets no limit.
 
     Returns:
         One result per scheduled episode, in the order of the schedule.
 
     Raises:
-        AgentgymError: what broke the run; no session is left open.
+        Interrupted: the run's budget is spent before all is settled; what was in flight is recorded and has no outcome.
+        ServersLost: no server took sessions for as long as the recipe waits; what was in flight never happened.
+        AgentgymError: what else broke the run. In every case no session is left open.
     """
     ledger = _Ledger(scheduled, retry=retry, recorded=recorded or {}, on_attempt=on_attempt, on_final=on_final)
+    money = run_budget or RunBudget(budgets)
 
     async def one_attempt(episode: ScheduledEpisode) -> None:
+        if money.spent():
+            return
+        await env.ready()
         number = ledger.next_attempt(episode)
         seed = episode_seed(run_seed, episode.id, number)
-        result = await run_episode(episode, attempt=number, seed=seed, policy=policy, env=env, rules=rules, action_rule=action_rule, budgets=budgets)
+        result = await run_episode(
+            episode, attempt=number, seed=seed, policy=policy, env=env, rules=rules, action_rule=action_rule, budgets=budgets, run_budget=money
+        )
         ledger.add(result)
 
     waves = policy.waves(scheduled)
-    pause = FIRST_PAUSE_SECONDS
+    pause = retry.pause_seconds
     while True:
         for wave in waves:
             await _bounded(one_attempt, ledger.open_in(wave), concurrency)
-        if not ledger.open_in(scheduled):
+        if not (left := ledger.open_in(scheduled)):
             return ledger.results()
+        if (spent := money.spent()) is not None:
+            raise Interrupted(f"{spent}; {len(left)} of {len(scheduled)} episodes have no outcome yet, a resume with a higher limit runs them")
         await asyncio.sleep(pause)
-        pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+        pause = min(2 * pause, retry.longest_pause_seconds)
 
 
 class _Ledger:
@@ -118,13 +129,14 @@ class _Ledger:
         return made[-1].attempt + 1 if made else 1
 
     def add(self, result: AttemptResult) -> None:
-        """Record a new attempt."""
+        """Record a new attempt. One without an outcome settles nothing: a resume makes it again under its number."""
         made = self._made[result.episode.id]
         result = replace(result, action_induced=_came_back(result, made))
         if self._on_attempt is not None:
             self._on_attempt(result)
-        made.append(result)
-        self._announce_if_final(result.episode)
+        if result.outcome is not Outcome.MISSING:
+            made.append(result)
+            self._announce_if_final(result.episode)
 
     def results(self) -> list[EpisodeResult]:
         """All episodes in the order of the schedule."""
@@ -135,16 +147,36 @@ class _Ledger:
 
     def _is_final(self, episode: ScheduledEpisode) -> bool:
         made = self._made[episode.id]
-        return bool(made) and not _tried_again(made[-1], self._retry)
+        return bool(made) and not _tried_again(made, self._retry)
 
     def _announce_if_final(self, episode: ScheduledEpisode) -> None:
         if self._on_final is not None and self._is_final(episode):
             self._on_final(self._result(episode))
 
 
-def _tried_again(last: AttemptResult, retry: RetrySpec) -> bool:
-    """True when another attempt follows: the world or the policy's server failed, attempts are left, and the cause is one that is retried."""
-    return last.outcome is Outcome.INFRA_ERROR and last.attempt < retry.attempts and (last.cause is None or last.cause in retry.causes)
+def _tried_again(made: Sequence[AttemptResult], retry: RetrySpec) -> bool:
+    """True when another attempt follows: world or policy failed, attempts are left, also for this cause, and the cause is one that is retried."""
+    last = made[-1]
+    if last.outcome is not Outcome.INFRA_ERROR or last.attempt >= retry.attempts:
+        return False
+    if last.cause is None:
+        return True
+    return last.cause in retry.causes and sum(attempt.cause is last.cause for attempt in made) < most_attempts(last.cause, retry)
+
+
+def most_attempts(cause: InfraCause, retry: RetrySpec) -> int:
+    """Attempts at one episode that may end in ``cause``."""
+    each = retry.per_cause
+    limits = {
+        InfraCause.CONNECT: each.connect,
+        InfraCause.TIMEOUT: each.timeout,
+        InfraCause.RESET: each.reset,
+        InfraCause.SERVER_4XX: each.server_4xx,
+        InfraCause.SERVER_5XX: each.server_5xx,
+        InfraCause.PROTOCOL: each.protocol,
+        InfraCause.REPORTED_ERROR: each.reported_error,
+    }
+    return limits[cause] or retry.attempts
 
 
 def _came_back(result: AttemptResult, earlier: Sequence[AttemptResult]) -> bool:

@@ -23,6 +23,7 @@ class StopReason(StrEnum):
     POLICY_PROTOCOL = "policy_protocol"
     CANCELLED = "cancelled"
     RUN_BUDGET = "run_budget"
+    """The run's own budget was spent before the policy could be asked again."""
 
 
 class Outcome(StrEnum):
@@ -90,6 +91,8 @@ class Turn:
     """Tokens in the context when the policy was asked; 0 for policies without tokens."""
     policy_seconds: float
     env_seconds: float
+    cut: bool = False
+    """The response ended at the limit of tokens a turn, before a stop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

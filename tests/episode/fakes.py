@@ -63,6 +63,9 @@ class FakeEnv:
     most_open: int = 0
     asked: int = 0
 
+    async def ready(self) -> None:
+        """It always is."""
+
     async def open(self) -> FakeSession:
         number, self.asked = self.asked, self.asked + 1
         await self.disturb("open", number)

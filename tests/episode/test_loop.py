@@ -259,13 +259,17 @@ def test_a_first_observation_that_does_not_fit_is_a_failure_without_turns() -> N
 
 
 @pytest.mark.parametrize(
-    ("failure", "stop"),
-    [(PolicyUnavailable("no answer"), StopReason.POLICY_UNAVAILABLE), (PolicyProtocol("no ids"), StopReason.POLICY_PROTOCOL)],
+    ("failure", "stop", "cause"),
+    [
+        (PolicyUnavailable("no answer"), StopReason.POLICY_UNAVAILABLE, None),
+        (PolicyUnavailable("late", cause=InfraCause.TIMEOUT), StopReason.POLICY_UNAVAILABLE, InfraCause.TIMEOUT),
+        (PolicyProtocol("no ids"), StopReason.POLICY_PROTOCOL, InfraCause.PROTOCOL),
+    ],
 )
-def test_a_policy_that_fails_is_an_infra_error(failure: Exception, stop: StopReason) -> None:
+def test_a_policy_that_fails_is_an_infra_error_with_its_cause(failure: Exception, stop: StopReason, cause: InfraCause | None) -> None:
     env = FakeEnv()
     result = play(env, FakePolicy(say=lambda episode, observation, turn: failure))
-    assert (result.stop, result.outcome, result.cause, result.reward) == (stop, Outcome.INFRA_ERROR, None, None)
+    assert (result.stop, result.outcome, result.cause, result.reward) == (stop, Outcome.INFRA_ERROR, cause, None)
     assert result.detail == str(failure)
     assert env.left_open == set()
 

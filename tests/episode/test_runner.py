@@ -17,7 +17,7 @@ from agentgym_cli.episode.runner import EpisodeResult, run_schedule
 from agentgym_cli.episode.seeds import episode_seed
 from agentgym_cli.episode.types import AttemptResult, Outcome, ScheduledEpisode, StopReason
 from agentgym_cli.errors import PolicyError, StoreError
-from agentgym_cli.recipe.schema.world import Cause, RetrySpec
+from agentgym_cli.recipe.schema.world import Cause, CauseAttempts, RetrySpec
 from tests.episode.fakes import BUDGETS, PLAIN, FakeEnv, FakePolicy, Fault, make_episode, make_rules, solve_in
 from tests.episode.virtual_time import run_virtual
 
@@ -35,6 +35,7 @@ async def run(
     *,
     attempts: int = 3,
     causes: tuple[Cause, ...] = RetrySpec().causes,
+    per_cause: CauseAttempts = RetrySpec().per_cause,
     concurrency: int = 4,
     on_attempt: Callable[[AttemptResult], None] | None = None,
     on_final: Callable[[EpisodeResult], None] | None = None,
@@ -48,7 +49,7 @@ async def run(
         rules=make_rules(verified=verified),
         action_rule=PLAIN,
         budgets=BUDGETS,
-        retry=RetrySpec(attempts=attempts, causes=causes),
+        retry=RetrySpec(attempts=attempts, causes=causes, per_cause=per_cause),
         concurrency=concurrency,
         run_seed=5,
         on_attempt=on_attempt,
@@ -124,6 +125,25 @@ def test_promise_03_a_cause_that_the_recipe_does_not_name_is_final_at_the_first_
     env = FakeEnv(fault=lambda call, session: BROKEN if session == 0 else EnvFailure(InfraCause.TIMEOUT, "late"))
     [result] = run_virtual(run(schedule(1), env, attempts=3, causes=("server_5xx",)))
     assert [(attempt.attempt, attempt.cause) for attempt in result.attempts] == [(1, InfraCause.SERVER_5XX), (2, InfraCause.TIMEOUT)]
+
+
+@pytest.mark.parametrize(
+    ("per_cause", "made"),
+    [
+        (CauseAttempts(), 4),
+        (CauseAttempts(server_5xx=1), 1),
+        (CauseAttempts(timeout=1), 2),
+        (CauseAttempts(server_5xx=2), 3),
+        (CauseAttempts(reset=1), 4),
+    ],
+)
+def test_promise_03_no_more_attempts_end_in_a_cause_than_the_recipe_allows_it(per_cause: CauseAttempts, made: int) -> None:
+    """By turns server_5xx, timeout, server_5xx, timeout."""
+    late = EnvFailure(InfraCause.TIMEOUT, "late")
+    env = FakeEnv(fault=lambda call, session: None if call != "step" else late if session % 2 else BROKEN)
+    [result] = run_virtual(run(schedule(1), env, attempts=4, per_cause=per_cause))
+    assert len(result.attempts) == made
+    assert {attempt.outcome for attempt in result.attempts} == {Outcome.INFRA_ERROR}
 
 
 def test_a_failure_of_the_policy_is_never_tried_again() -> None:

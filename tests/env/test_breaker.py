@@ -1,0 +1,254 @@
+"""When a server is given up, who tries it again, and how long a run waits for it; on a virtual clock."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import httpx
+import pytest
+
+from agentgym_cli.env.breaker import Breaker, BreakerRule, State
+from agentgym_cli.env.client import HttpEnvClient, build_http
+from agentgym_cli.env.contract import EnvFailure, InfraCause, ServersLost
+from agentgym_cli.env.dialect import load_dialect
+from agentgym_cli.env.replicas import ServerChange
+from agentgym_cli.errors import ExitCode
+from tests.episode.virtual_time import run_virtual
+
+RULE = BreakerRule(failures=3, pause=1.0, longest=4.0)
+
+
+def failing(times: int, breaker: Breaker, now: float = 0.0) -> list[bool]:
+    return [breaker.failed(now, 0) for _ in range(times)]
+
+
+def test_a_breaker_opens_at_the_given_number_of_failures_in_a_row() -> None:
+    breaker = Breaker(RULE)
+    assert failing(2, breaker) == [False, False]
+    breaker.answered(0)
+    assert failing(3, breaker) == [False, False, True]
+    assert breaker.state is State.OPEN
+
+
+def test_one_session_tries_after_the_pause_and_no_other() -> None:
+    breaker = Breaker(RULE)
+    failing(3, breaker, now=10.0)
+    assert [breaker.admits(now) for now in (10.0, 10.9, 11.0)] == [False, False, True]
+    assert (breaker.admit(11.0), breaker.state) == (1, State.HALF_OPEN)
+    assert not breaker.admits(100.0)
+    assert breaker.admit(100.0) == 0
+
+
+def test_a_trial_of_three_answers_closes_it() -> None:
+    breaker = Breaker(RULE)
+    failing(3, breaker)
+    trial = breaker.admit(1.0)
+    assert [breaker.answered(trial) for _ in range(3)] == [False, False, True]
+    assert breaker.state is State.CLOSED
+    assert failing(2, breaker) == [False, False]
+
+
+def test_the_pause_doubles_with_every_trial_that_fails_up_to_the_longest_and_begins_anew_when_it_closes() -> None:
+    breaker, now, pauses = Breaker(RULE), 0.0, []
+    failing(3, breaker)
+    for _ in range(5):
+        pauses.append(breaker.opens_again - now)
+        now = breaker.opens_again
+        assert breaker.failed(now, breaker.admit(now)) is False
+    assert pauses == [1.0, 2.0, 4.0, 4.0, 4.0]
+    now = breaker.opens_again
+    trial = breaker.admit(now)
+    for _ in range(3):
+        breaker.answered(trial)
+    failing(3, breaker, now)
+    assert breaker.opens_again - now == 1.0
+
+
+def test_what_older_sessions_meet_says_nothing_while_it_is_open_or_tried() -> None:
+    breaker = Breaker(RULE)
+    failing(3, breaker)
+    for _ in range(9):
+        breaker.answered(0)
+        breaker.failed(0.0, 0)
+    assert (breaker.state, breaker.opens_again) == (State.OPEN, 1.0)
+    first = breaker.admit(1.0)
+    breaker.failed(1.0, first)
+    second = breaker.admit(3.0)
+    breaker.failed(3.0, first)
+    assert breaker.state is State.HALF_OPEN
+    assert second == 2
+
+
+def test_a_trial_that_ends_without_a_verdict_makes_room_and_its_answers_count() -> None:
+    breaker = Breaker(RULE)
+    failing(3, breaker)
+    for now in (1.0, 2.0):
+        trial = breaker.admit(now)
+        breaker.answered(trial)
+        breaker.ended(now, trial)
+        assert breaker.admits(now)
+    assert breaker.answered(breaker.admit(3.0)) is True
+
+
+Answer = Callable[[httpx.Request], httpx.Response | Exception]
+
+
+def client_of(answer: Answer, urls: list[str], changes: list[ServerChange], *, recovery: float = 60.0, call_seconds: float = 5.0) -> HttpEnvClient:
+    def handler(request: httpx.Request) -> httpx.Response:
+        said = answer(request)
+        if isinstance(said, Exception):
+            raise said
+        return said
+
+    http = build_http(transport=httpx.MockTransport(handler))
+    return HttpEnvClient(
+        http, load_dialect("textcraft"), urls, rule=RULE, recovery_seconds=recovery, on_change=changes.append, call_seconds=call_seconds
+    )
+
+
+def healthy(number: list[int]) -> httpx.Response:
+    number[0] += 1
+    return httpx.Response(200, json={"id": number[0], "observation": "o", "reward": 0, "done": False})
+
+
+async def one_session(client: HttpEnvClient) -> str:
+    """Wait, open, reset, step, close: the server that it was on, or the cause it met."""
+    await client.ready()
+    try:
+        session = await client.open()
+    except EnvFailure as failure:
+        return failure.cause.value
+    try:
+        await session.reset(0)
+        await session.step("x")
+    except EnvFailure as failure:
+        return failure.cause.value
+    finally:
+        await session.close()
+    return session.replica
+
+
+def test_a_dead_server_is_asked_no_more_and_the_other_takes_its_sessions() -> None:
+    number, asked, changes = [0], [], list[ServerChange]()
+
+    def answer(request: httpx.Request) -> httpx.Response | Exception:
+        asked.append(request.url.host)
+        return httpx.ConnectError("refused") if request.url.host == "a" else healthy(number)
+
+    async def main() -> list[str]:
+        client = client_of(answer, ["http://a", "http://b"], changes)
+        return [await one_session(client) for _ in range(40)]
+
+    ended = run_virtual(main())
+    assert ended == ["connect", "http://b"] * 3 + ["http://b"] * 34
+    assert asked.count("a") == 3
+    assert [(change.url, change.event, change.cause) for change in changes] == [("http://a", "opened", InfraCause.CONNECT)]
+
+
+def test_a_server_that_is_back_is_tried_by_one_session_and_then_takes_its_share() -> None:
+    number, changes, loop_time = [0], list[ServerChange](), list[float]()
+
+    def answer(request: httpx.Request) -> httpx.Response | Exception:
+        now = asyncio.get_running_loop().time() - loop_time[0]
+        if request.url.host == "a" and now < 2.5:
+            return httpx.Response(503)
+        return healthy(number)
+
+    async def main() -> list[str]:
+        loop_time.append(asyncio.get_running_loop().time())
+        client = client_of(answer, ["http://a", "http://b"], changes)
+        ended = []
+        for _ in range(40):
+            ended.append(await one_session(client))
+            await asyncio.sleep(0.25)
+        return ended
+
+    ended = run_virtual(main())
+    # Refused at 0, 0.5 and 1; tried at 2 and refused; tried at 4, when it is back.
+    assert [place for place, where in enumerate(ended) if where == "server_5xx"] == [0, 2, 4, 8]
+    assert ended.index("http://a") == 16
+    assert ended[17:].count("http://a") >= 11
+    assert [(change.url, change.event) for change in changes] == [("http://a", "opened"), ("http://a", "closed")]
+
+
+def test_sessions_queue_while_no_server_takes_them_and_go_on_when_one_is_back() -> None:
+    number, changes, started, trials = [0], list[ServerChange](), list[float](), list[float]()
+
+    def answer(request: httpx.Request) -> httpx.Response | Exception:
+        now = asyncio.get_running_loop().time() - started[0]
+        if now < 6.5:
+            trials.append(now)
+            return httpx.ReadError("lost")
+        return healthy(number)
+
+    async def main() -> list[str]:
+        started.append(asyncio.get_running_loop().time())
+        client = client_of(answer, ["http://a"], changes)
+        first = [await one_session(client) for _ in range(3)]
+        return first + await asyncio.gather(*(one_session(client) for _ in range(50)))
+
+    ended = run_virtual(main())
+    assert trials == [0.0, 0.0, 0.0, 1.0, 3.0]
+    assert ended.count("reset") == 5
+    assert ended.count("http://a") == 48
+    assert [change.event for change in changes] == ["opened", "closed"]
+
+
+def test_a_run_ends_with_the_servers_named_when_none_comes_back_in_time() -> None:
+    async def main() -> float:
+        began = asyncio.get_running_loop().time()
+        client = client_of(lambda request: httpx.ConnectError(f"{request.url.host} is dead"), ["http://b", "http://a"], [], recovery=20.0)
+        with pytest.raises(ServersLost) as caught:
+            for _ in range(100):
+                await one_session(client)
+        assert caught.value.exit_code is ExitCode.ENV
+        assert caught.value.message.startswith(
+            "servers of the environment: expected one to answer within 20 s, got none from http://a (POST http://a/"
+        )
+        assert "http://b (POST http://b/" in caught.value.message
+        return asyncio.get_running_loop().time() - began
+
+    assert run_virtual(main()) == 20.0
+
+
+@pytest.mark.parametrize(("status", "body"), [(404, {}), (200, {"error": "CUDA out of memory"}), (200, {"id": True})])
+def test_a_server_that_answers_is_never_given_up_whatever_it_says(status: int, body: dict[str, object]) -> None:
+    changes: list[ServerChange] = []
+
+    async def main() -> list[str]:
+        client = client_of(lambda request: httpx.Response(status, json=body), ["http://a"], changes)
+        return [await one_session(client) for _ in range(20)]
+
+    assert len(set(run_virtual(main()))) == 1
+    assert changes == []
+
+
+def test_calls_that_their_caller_gives_up_at_the_deadline_count_and_calls_given_up_early_do_not() -> None:
+    changes: list[ServerChange] = []
+    number = [0]
+
+    async def handler(request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/step":
+            await asyncio.sleep(1_000)
+        return healthy(number)
+
+    async def main(patience: float) -> int:
+        changes.clear()
+        http = build_http(transport=httpx.MockTransport(handler))
+        client = HttpEnvClient(http, load_dialect("textcraft"), ["http://a"], rule=RULE, on_change=changes.append, call_seconds=5.0)
+        sessions = [await client.open() for _ in range(3)]
+        for session in sessions:
+            await session.reset(0)
+
+        async def give_up(session: object) -> None:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(patience):
+                    await session.step("x")  # type: ignore[attr-defined]
+
+        await asyncio.gather(*map(give_up, sessions))
+        return len(changes)
+
+    assert run_virtual(main(5.0)) == 1
+    assert changes[0].cause is InfraCause.TIMEOUT
+    assert run_virtual(main(4.0)) == 0
