@@ -30,6 +30,8 @@ class RawReply:
     body: bytes
     unasked: bool = False
     """The server said it before it was asked; a frame of a WebSocket only."""
+    retry_after: str | None = None
+    """The header of that name of a reply that is an error, None where it has none."""
 
 
 class DirectClient(httpx.AsyncClient):
@@ -164,7 +166,8 @@ async def _send(http: httpx.AsyncClient, request: httpx.Request, where: str) -> 
         for name, value in response.headers.raw:
             if name.lower() == b"content-encoding" and value != b"identity":
                 raise EnvFailure(InfraCause.PROTOCOL, f"{where}: expected a body without encoding, got {value[:80]!r}")
-        return RawReply(response.status_code, await _bounded_body(response, where))
+        status = response.status_code
+        return RawReply(status, await _bounded_body(response, where), retry_after=response.headers.get("retry-after") if status >= 400 else None)
     finally:
         await response.aclose()
 

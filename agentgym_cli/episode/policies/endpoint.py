@@ -1,0 +1,130 @@
+"""The policy behind a server of OpenAI's protocol: an episode is a conversation with it. Nobody waits for anybody else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from agentgym_cli.env.contract import EnvSession
+from agentgym_cli.env.pointer import Json
+from agentgym_cli.episode.policies.endpoint_call import LlmServer, Patience
+from agentgym_cli.episode.policies.endpoint_check import Manner
+from agentgym_cli.episode.policies.endpoint_reply import Said, read_said
+from agentgym_cli.episode.policies.endpoint_transcript import ChatTranscript, ExactTokens, IdsTranscript, Transcript, Wanted
+from agentgym_cli.episode.policies.protocol import ContextFull, PolicyReply
+from agentgym_cli.episode.tokens import TurnTokens
+from agentgym_cli.episode.types import ScheduledEpisode, Trajectory
+from agentgym_cli.recipe.schema.world import BudgetsSpec
+
+OUTAGE_SHARE = 0.9
+"""Share of a policy call's deadline after which an outage is the server's and no slowness of the policy."""
+LEAST_ROOM = 16
+"""Tokens of a response below which a server's refusal of a long prompt is taken as a full context."""
+_SHRINK = 4
+
+
+class EndpointPolicy:
+    """Plays every episode at once.
+
+    Args:
+        manner: how the server is asked, as the check before the run found it.
+        tokens: lays out prompts for ``completions``; None for ``chat``.
+        calls: take calls of tools as text.
+        retry_seconds: how long one call goes on asking a server that is busy, broken or away.
+    """
+
+    def __init__(
+        self,
+        server: LlmServer,
+        manner: Manner,
+        *,
+        system_prompt: str,
+        budgets: BudgetsSpec,
+        tokens: TurnTokens | None,
+        retry_seconds: float,
+        calls: bool = False,
+    ) -> None:
+        self.name = f"{manner.model} at {server.url}"
+        self.notes: dict[str, str] = {}
+        """What a reader of the run must know of the replies, each once, by a short name."""
+        self._server = server
+        self._manner = manner
+        self._system_prompt = system_prompt
+        self._budgets = budgets
+        self._tokens = tokens
+        self._calls = calls
+        self._outage_seconds = min(retry_seconds, OUTAGE_SHARE * budgets.policy_call_seconds)
+        self._context = min(budgets.context_tokens, manner.context or budgets.context_tokens)
+
+    def waves(self, episodes: Sequence[ScheduledEpisode]) -> list[list[ScheduledEpisode]]:
+        """One list: nobody waits."""
+        return [list(episodes)]
+
+    async def open(self, episode: ScheduledEpisode, *, seed: int, session: EnvSession) -> EndpointEpisode:
+        """Begin an empty conversation."""
+        # The episode began at most one env call earlier.
+        end = asyncio.get_running_loop().time() + self._budgets.episode_seconds - self._budgets.env_call_seconds
+        return EndpointEpisode(self, self._transcript(), seed=seed, end=end)
+
+    def note(self, name: str, text: str) -> None:
+        """Keep one note."""
+        self.notes.setdefault(name, text)
+
+    def patience(self, *, seed: int, end: float) -> Patience:
+        """For a call that begins now, of an episode that may go on until ``end``: an outage must end before a deadline makes it a failure."""
+        until = min(asyncio.get_running_loop().time() + self._outage_seconds, end)
+        return Patience(until=until, seconds=self._budgets.policy_call_seconds, seed=seed)
+
+    async def say(self, wanted: Wanted, patience: Patience) -> Said:
+        """One response. Raises ContextFull, PolicyUnavailable, PolicyProtocol, PolicyError.
+
+        A server that refuses prompt and response together is asked for a shorter response before the context counts as full.
+        """
+        room = min(self._budgets.response_tokens, self._context - wanted.tokens)
+        while True:
+            fields: dict[str, Json] = {**self._manner.fields(room, patience.seed), **wanted.fields}
+            try:
+                body = await self._server.ask(self._manner.path, fields, tokens=wanted.tokens + room, patience=patience)
+            except ContextFull:
+                if room <= LEAST_ROOM:
+                    raise
+                room = max(LEAST_ROOM, room // _SHRINK)
+                continue
+            return read_said(body, api=self._manner.api, calls=self._calls, where=f"POST {self._server.url}{self._manner.path}")
+
+    def _transcript(self) -> Transcript:
+        exact = ExactTokens(drawn=self._manner.drawn, note=self.note) if self._manner.token_ids else None
+        if self._tokens is None:
+            return ChatTranscript(self._system_prompt, context=self._context, exact=exact)
+        return IdsTranscript(self._tokens, self._system_prompt, context=self._context, exact=exact)
+
+
+class EndpointEpisode:
+    """One conversation."""
+
+    def __init__(self, policy: EndpointPolicy, transcript: Transcript, *, seed: int, end: float) -> None:
+        self._policy = policy
+        self._transcript = transcript
+        self._seed = seed
+        self._end = end
+
+    async def act(self, observation: str) -> PolicyReply:
+        """Ask, wait out what passes, keep what came as it came."""
+        wanted = self._transcript.ask(observation)
+        said = await self._policy.say(wanted, self._policy.patience(seed=self._seed, end=self._end))
+        self._transcript.heard(said)
+        if said.prompt_tokens is None:
+            self._policy.note("usage", "replies do not count tokens, so reports count none where token ids are missing too")
+        return PolicyReply(
+            text=said.text,
+            response_tokens=said.response_tokens or 0,
+            context_tokens=len(said.prompt_ids) if said.prompt_ids is not None else said.prompt_tokens or wanted.tokens,
+            cut=said.cut,
+        )
+
+    def trajectory(self) -> Trajectory | None:
+        """What was read and sampled, where the server's ids make it exact."""
+        return self._transcript.trajectory()
+
+    async def close(self) -> None:
+        """Nothing to release: a request in flight ends with its call."""
