@@ -1,0 +1,31 @@
+"""kill -9 at thirty drawn moments of an evaluation and of a training run: the same results as without."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from tests.drill.kills import drill
+from tests.drill.plans import EVALUATION, TRAINING
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.mark.timeout(600)
+def test_promise_10_an_evaluation_killed_thirty_times_ends_as_an_uninterrupted_one(tmp_path, capsys):
+    summary = drill(EVALUATION, tmp_path, kills=30, seed=1)
+    with capsys.disabled():
+        sys.stdout.write(f"\nevaluation\n{summary.table()}\n")
+    assert summary.kills.total() == 30
+    assert summary.cut >= 10
+
+
+@pytest.mark.torch
+@pytest.mark.timeout(900)
+def test_promise_10_a_training_run_killed_thirty_times_ends_as_an_uninterrupted_one(tmp_path, capsys):
+    summary = drill(TRAINING, tmp_path, kills=30, seed=2)
+    with capsys.disabled():
+        sys.stdout.write(f"\ntraining\n{summary.table()}\n")
+    assert summary.kills.total() == 30
+    assert summary.cut >= 10
