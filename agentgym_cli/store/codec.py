@@ -28,6 +28,7 @@ KINDS: Mapping[str, type[Record]] = MappingProxyType(
         "metric": records.MetricRecord,
         "probe": records.ProbeRecord,
         "checkpoint": records.CheckpointRecord,
+        "server": records.ServerRecord,
     }
 )
 _NAMES = {cls: kind for kind, cls in KINDS.items()}
@@ -39,6 +40,7 @@ _CHOICES: Mapping[str, frozenset[str]] = MappingProxyType(
         "cause": frozenset(InfraCause),
         "status": frozenset({"finished", "interrupted", "failed"}),
         "result": frozenset({"pass", "fail", "n/a", "known deviation"}),
+        "event": frozenset({"opened", "closed"}),
     }
 )
 _UNSCORED = frozenset({Outcome.INFRA_ERROR, Outcome.MISSING})

@@ -33,7 +33,22 @@ def m003_drift(connection: Connection) -> None:
     connection.execute("alter table segments alter column drift set not null")
 
 
-MIGRATIONS: tuple[Migration, ...] = (m001_tables, m002_views, m003_drift)
+def m004_budgets(connection: Connection) -> None:
+    """How far a run was at each attempt, which responses were cut, and which servers were given up; nothing of it in records from before."""
+    for name, kind in (("run_turns", "bigint"), ("run_tokens_read", "bigint"), ("run_tokens_sampled", "bigint"), ("run_seconds", "double")):
+        connection.execute(f"alter table attempts add column {name} {kind}")
+    connection.execute("alter table turns add column cut boolean default false")
+    connection.execute("alter table turns alter column cut set not null")
+    connection.execute(
+        "create table servers ("
+        "run varchar not null, segment bigint not null, number bigint not null, url varchar not null, event varchar not null, cause varchar,"
+        " detail varchar not null, happened varchar not null, primary key (run, segment, number))"
+    )
+    # A view of all columns of a table keeps those that the table had when the view was made.
+    connection.execute(views_v1.ATTEMPTS_FINAL.replace("create view", "create or replace view"))
+
+
+MIGRATIONS: tuple[Migration, ...] = (m001_tables, m002_views, m003_drift, m004_budgets)
 
 
 def pending(connection: Connection, migrations: Sequence[Migration] = MIGRATIONS) -> list[Migration]:

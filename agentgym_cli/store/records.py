@@ -119,6 +119,8 @@ class TurnRecord:
     """Seconds the policy took."""
     env_seconds: float
     """Seconds the world took."""
+    cut: bool = False
+    """The response ended at the limit of tokens a turn, before a stop; false in records from before this was kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,6 +187,14 @@ class AttemptRecord:
     """What the environment showed last; foreign text."""
     ended: str
     """UTC, ISO 8601; never part of a digest."""
+    run_turns: int | None = None
+    """Turns of the run up to here, this attempt and all that were recorded before it, superseded ones included. Null before this was kept."""
+    run_tokens_read: int | None = None
+    """The same for tokens that the policy was given: its context at each call, cached or not."""
+    run_tokens_sampled: int | None = None
+    """The same for tokens that the policy sampled."""
+    run_seconds: float | None = None
+    """Wall seconds of the run up to here: since its segment began, and up to the last attempt of each earlier one. Never part of a digest."""
     turns: tuple[TurnRecord, ...] = ()
     """Rows of table ``turns``."""
     tokens: TokensRecord | None = None
@@ -269,7 +279,29 @@ class CheckpointRecord:
     """SHA-256 of the weights file."""
 
 
-Record = RunRecord | SegmentRecord | ScheduledRecord | AttemptRecord | OutcomeRecord | MetricRecord | ProbeRecord | CheckpointRecord
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerRecord:
+    """Table ``servers``; key (run, segment, number). A server was given up because it did not answer, or was taken back."""
+
+    run: str
+    """Its run."""
+    segment: int
+    """Segment that it happened in."""
+    number: int
+    """From 1, in order."""
+    url: str
+    """Base URL of the server."""
+    event: str
+    """``opened`` when its circuit breaker opened: no new session goes there; ``closed`` when it answered again."""
+    cause: str | None
+    """Cause of the failure that opened it; null when it closed."""
+    detail: str
+    """That failure's message, '' when it closed; foreign text."""
+    happened: str
+    """UTC, ISO 8601."""
+
+
+Record = RunRecord | SegmentRecord | ScheduledRecord | AttemptRecord | OutcomeRecord | MetricRecord | ProbeRecord | CheckpointRecord | ServerRecord
 
 
 def position(phase: str, step: int) -> int:

@@ -39,8 +39,9 @@ OUTCOMES = Table(name="outcomes", key=("run", "segment", "episode"), record=reco
 METRICS = Table(name="metrics", key=("run", "segment", "phase", "step", "name"), record=records.MetricRecord)
 PROBES = Table(name="probes", key=("run", "segment", "url", "name"), record=records.ProbeRecord)
 CHECKPOINTS = Table(name="checkpoints", key=("run", "segment", "step"), record=records.CheckpointRecord)
+SERVERS = Table(name="servers", key=("run", "segment", "number"), record=records.ServerRecord)
 
-TABLES = (RUNS, SEGMENTS, SCHEDULED, ATTEMPTS, TURNS, OUTCOMES, METRICS, PROBES, CHECKPOINTS)
+TABLES = (RUNS, SEGMENTS, SCHEDULED, ATTEMPTS, TURNS, OUTCOMES, METRICS, PROBES, CHECKPOINTS, SERVERS)
 BY_RECORD = {table.record: table for table in TABLES}
 
 

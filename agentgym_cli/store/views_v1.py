@@ -25,7 +25,7 @@ from scheduled s join segment_limits l using (run, segment)
 where l.kept_to is null or {_POSITION} <= l.kept_to
 qualify row_number() over (partition by s.run, s.episode order by s.segment desc) = 1
 """
-_ATTEMPTS_FINAL = """
+ATTEMPTS_FINAL = """
 create view attempts_final as
 select a.*
 from attempts a join segment_limits l using (run, segment) left join episode_positions p using (run, episode)
@@ -97,7 +97,7 @@ VIEWS = (
     _SEGMENT_LIMITS,
     _EPISODE_POSITIONS,
     _SCHEDULED_FINAL,
-    _ATTEMPTS_FINAL,
+    ATTEMPTS_FINAL,
     _OUTCOMES_FINAL,
     _METRICS_FINAL,
     _CHECKPOINTS_FINAL,

@@ -91,7 +91,7 @@ async def _evaluate(prepared: Prepared, choice: PolicyChoice, checkpoint: Checkp
             _remember(prepared.folder, choice, checkpoint)
         oracle = choice.kind == "oracle"
         async with open_world(
-            run.env, prepared.dialect, run.budgets, tasks, slots=run.engine.slots, oracle=oracle, recorder=recorder, progress=progress
+            run.env, prepared.dialect, run.budgets, run.retry, tasks, slots=run.engine.slots, oracle=oracle, recorder=recorder, progress=progress
         ) as world:
             keep_observed(prepared, world.observed)
             stage = stage_of(run, prepared.dialect, world.client, tasks, recorder, history, progress)

@@ -5,7 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from agentgym_cli.episode.types import Outcome
 from agentgym_cli.store.records import AttemptRecord, OutcomeRecord, Record, ScheduledRecord, SegmentRecord, position
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """What a run has used so far, all its attempts taken together, superseded ones and those without an outcome included."""
+
+    turns: int = 0
+    read: int = 0
+    """Tokens that the policy was given: its context at each call."""
+    sampled: int = 0
+    seconds: float = 0.0
+    """Wall seconds, up to the last attempt of each segment."""
+
+
+NOTHING = Spent()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +35,8 @@ class History:
     outcomes: dict[str, str]
     """Outcome by episode id, where it is final."""
     attempts: dict[str, tuple[AttemptRecord, ...]]
-    """Recorded attempts by episode id, in order."""
+    """Recorded attempts by episode id, in order; those without an outcome are left out, they are made again under their number."""
+    spent: Spent = NOTHING
 
 
 EMPTY = History(segments=0, scheduled=frozenset(), outcomes={}, attempts={})
@@ -46,10 +63,21 @@ def read_history(records: Sequence[Record], resumed_from_step: int) -> History:
     outcomes = {r.episode: r.outcome for r in records if isinstance(r, OutcomeRecord) and counts(r.segment, r.episode)}
     attempts: dict[str, tuple[AttemptRecord, ...]] = {}
     for record in records:
-        if isinstance(record, AttemptRecord) and counts(record.segment, record.episode):
+        if isinstance(record, AttemptRecord) and record.outcome != Outcome.MISSING and counts(record.segment, record.episode):
             attempts[record.episode] = (*attempts.get(record.episode, ()), record)
     scheduled = frozenset(r.episode for r in records if isinstance(r, ScheduledRecord) and counts(r.segment, r.episode))
-    return History(segments=last_segment(records), scheduled=scheduled, outcomes=outcomes, attempts=attempts)
+    return History(segments=last_segment(records), scheduled=scheduled, outcomes=outcomes, attempts=attempts, spent=spent_in(records))
+
+
+def spent_in(records: Iterable[Record]) -> Spent:
+    """Add up what the recorded attempts took."""
+    attempts = [record for record in records if isinstance(record, AttemptRecord)]
+    return Spent(
+        turns=sum(attempt.turns_count for attempt in attempts),
+        read=sum(turn.context_tokens for attempt in attempts for turn in attempt.turns),
+        sampled=sum(attempt.action_tokens for attempt in attempts),
+        seconds=max((attempt.run_seconds or 0.0 for attempt in attempts), default=0.0),
+    )
 
 
 def _limits(records: Sequence[Record], resumed_from_step: int) -> dict[int, int]:

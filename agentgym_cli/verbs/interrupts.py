@@ -7,6 +7,7 @@ import signal
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from agentgym_cli.env.contract import ServersLost
 from agentgym_cli.errors import Interrupted
 
 Result = TypeVar("Result")
@@ -14,7 +15,11 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def run_interruptible(work: Coroutine[Any, Any, Result], hint: str) -> Result:
-    """Run ``work`` to its end; a first signal cancels it, further ones are ignored while it cleans up. Raises Interrupted with ``hint``."""
+    """Run ``work`` to its end; a first signal cancels it, further ones are ignored while it cleans up.
+
+    Raises:
+        Interrupted, ServersLost: with ``hint``, which says how to go on.
+    """
     before = {number: signal.getsignal(number) for number in _SIGNALS}
     try:
         return asyncio.run(_guarded(work, hint))
@@ -37,6 +42,8 @@ async def _guarded(work: Coroutine[Any, Any, Result], hint: str) -> Result:
         loop.add_signal_handler(number, cancel, number)
     try:
         return await task
+    except (Interrupted, ServersLost) as stopped:
+        raise type(stopped)(stopped.message, stopped.hint or hint) from stopped
     except asyncio.CancelledError:
         if not received:
             raise

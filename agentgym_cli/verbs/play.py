@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from agentgym_cli.env.content import pinned_tasks
 from agentgym_cli.env.contract import ActionRule, EnvClient, EpisodeRules
 from agentgym_cli.env.dialect import Dialect
+from agentgym_cli.episode.budgets import FREE, Prices, RunBudget
 from agentgym_cli.episode.policies.protocol import Policy
 from agentgym_cli.episode.runner import EpisodeResult, run_schedule
 from agentgym_cli.episode.types import AttemptResult, Outcome, ScheduledEpisode, Task
@@ -93,6 +94,7 @@ class Stage:
     action_rule: ActionRule
     budgets: BudgetsSpec
     retry: RetrySpec
+    run_budget: RunBudget
     concurrency: int
     run_seed: int
     recorder: Recorder
@@ -136,6 +138,7 @@ class Stage:
             on_attempt=self.recorder.attempt,
             on_final=over,
             recorded=self._recorded(episodes),
+            run_budget=self.run_budget,
         )
         if announce:
             self.progress.end()
@@ -159,6 +162,7 @@ def stage_of(run: Run, dialect: Dialect, env: EnvClient, tasks: Sequence[Task], 
         action_rule=rules.actions[run.prompt.action_format],
         budgets=run.budgets,
         retry=run.retry,
+        run_budget=RunBudget(run.budgets, prices=_prices(run), read=history.spent.read, sampled=history.spent.sampled),
         concurrency=run.engine.slots,
         run_seed=run.seed,
         recorder=recorder,
@@ -166,6 +170,14 @@ def stage_of(run: Run, dialect: Dialect, env: EnvClient, tasks: Sequence[Task], 
         infra=InfraShare(run.env.max_infra_share, history.outcomes),
         progress=progress,
     )
+
+
+def _prices(run: Run) -> Prices:
+    """What the tokens of a run cost: an endpoint's cost what the recipe says, all others nothing."""
+    endpoint = run.policy.endpoint
+    if endpoint is None:
+        return FREE
+    return Prices(read=endpoint.price_per_million_input or 0.0, sampled=endpoint.price_per_million_output or 0.0)
 
 
 def _judged(rules: EpisodeRules, success_at_least: float | None) -> EpisodeRules:

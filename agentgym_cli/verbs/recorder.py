@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from agentgym_cli.env.contract import InfraCause
+from agentgym_cli.env.replicas import ServerChange
 from agentgym_cli.episode.runner import EpisodeResult
 from agentgym_cli.episode.types import AttemptResult, Outcome, ScheduledEpisode, StopReason, Trajectory, Turn
 from agentgym_cli.errors import StoreError
@@ -25,9 +26,11 @@ from agentgym_cli.store.records import (
     Record,
     ScheduledRecord,
     SegmentRecord,
+    ServerRecord,
     TokensRecord,
     TurnRecord,
 )
+from agentgym_cli.verbs.history import NOTHING, Spent
 from agentgym_cli.verbs.progress import Progress
 
 KeepTokens = Literal["all", "failures", "none"]
@@ -46,13 +49,24 @@ class Recorder:
     """The only writer of one segment of one run."""
 
     def __init__(
-        self, *, folder: Path, run: str, segment: int, database: Path, keep_tokens: KeepTokens, progress: Progress, drift: tuple[str, ...] = ()
+        self,
+        *,
+        folder: Path,
+        run: str,
+        segment: int,
+        database: Path,
+        keep_tokens: KeepTokens,
+        progress: Progress,
+        drift: tuple[str, ...] = (),
+        spent: Spent = NOTHING,
     ) -> None:
-        """``drift``: what is not as the run was frozen, in sentences; recorded with the segment."""
+        """``drift``: what is not as the run was frozen, in sentences, recorded with the segment; ``spent``: what earlier segments used."""
         self._folder, self._run, self._segment = folder, run, segment
         self._database, self._keep_tokens, self._progress = database, keep_tokens, progress
         self._drift = drift
         self._journal = Journal(folder, segment)
+        self._spent, self._began = spent, time.monotonic()
+        self._server_changes = 0
         self._loaded = time.monotonic()
         self._warned = False
         self.store_trouble: StoreError | None = None
@@ -83,7 +97,13 @@ class Recorder:
         self._journal.sync()
 
     def attempt(self, result: AttemptResult) -> None:
-        """Record one finished attempt."""
+        """Record one finished attempt, and how far the run is with it."""
+        self._spent = Spent(
+            turns=self._spent.turns + len(result.turns),
+            read=self._spent.read + sum(turn.context_tokens for turn in result.turns),
+            sampled=self._spent.sampled + result.action_tokens,
+            seconds=self._spent.seconds,
+        )
         self.write(self._attempt(result))
 
     def outcome(self, result: EpisodeResult) -> None:
@@ -111,6 +131,22 @@ class Recorder:
     def probed(self, url: str, name: str, result: str, detail: str, seconds: float) -> None:
         """Record one check of one server."""
         self.write(ProbeRecord(run=self._run, segment=self._segment, url=url, name=name, result=result, detail=detail, seconds=seconds))
+
+    def server_changed(self, change: ServerChange) -> None:
+        """Record that a server was given up or taken back."""
+        self._server_changes += 1
+        self.write(
+            ServerRecord(
+                run=self._run,
+                segment=self._segment,
+                number=self._server_changes,
+                url=change.url,
+                event=change.event,
+                cause=change.cause.value if change.cause else None,
+                detail=change.detail,
+                happened=utc_now(),
+            )
+        )
 
     def sync(self) -> None:
         """Put everything recorded so far on the disk."""
@@ -197,6 +233,10 @@ class Recorder:
             replica=result.replica,
             final_observation=result.final_observation,
             ended=utc_now(),
+            run_turns=self._spent.turns,
+            run_tokens_read=self._spent.read,
+            run_tokens_sampled=self._spent.sampled,
+            run_seconds=self._spent.seconds + time.monotonic() - self._began,
             turns=_turns(result),
             tokens=_tokens(trajectory) if trajectory and self._keeps(result) else None,
         )
@@ -216,6 +256,7 @@ def _turns(result: AttemptResult) -> tuple[TurnRecord, ...]:
             context_tokens=turn.context_tokens,
             policy_seconds=turn.policy_seconds,
             env_seconds=turn.env_seconds,
+            cut=turn.cut,
         )
         for number, turn in enumerate(result.turns, start=1)
     )
@@ -263,4 +304,5 @@ def _restored_turn(turn: TurnRecord) -> Turn:
         context_tokens=turn.context_tokens,
         policy_seconds=turn.policy_seconds,
         env_seconds=turn.env_seconds,
+        cut=turn.cut,
     )

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from agentgym_cli.env.contract import ServersLost
 from agentgym_cli.errors import Interrupted, RecipeError, StoreError
 from agentgym_cli.recipe.drift import diff
 from agentgym_cli.recipe.fingerprint import fingerprint, fingerprint_differences
@@ -17,7 +18,7 @@ from agentgym_cli.recipe.wording import listed
 from agentgym_cli.store.journal import next_segment, read_journal
 from agentgym_cli.store.records import RunRecord
 from agentgym_cli.verbs.folders import FROZEN_FILE
-from agentgym_cli.verbs.history import EMPTY, History, read_history
+from agentgym_cli.verbs.history import EMPTY, History, read_history, spent_in
 from agentgym_cli.verbs.prepare import Prepared
 from agentgym_cli.verbs.progress import Progress
 from agentgym_cli.verbs.recorder import Recorder, utc_now
@@ -62,6 +63,7 @@ def open_segment(
             database=prepared.database,
             keep_tokens=prepared.run.store.keep_tokens,
             drift=prepared.allowed,
+            spent=spent_in(records),
             progress=progress,
         )
         try:
@@ -84,7 +86,7 @@ def _recorded(recorder: Recorder, resumed_from_step: int | None, progress: Progr
     try:
         yield
         status = "finished"
-    except (asyncio.CancelledError, Interrupted):
+    except (asyncio.CancelledError, Interrupted, ServersLost):
         status = "interrupted"
         raise
     finally:

@@ -60,7 +60,7 @@ async def _train(prepared: Prepared, spec: TrainSpec, progress: Progress) -> Fin
         tasks = [*prepared.train_tasks, *(task for split in prepared.evaluation_tasks.values() for task in split)]
         oracle = run.warm_start is not None
         async with open_world(
-            run.env, prepared.dialect, run.budgets, tasks, slots=run.engine.slots, oracle=oracle, recorder=recorder, progress=progress
+            run.env, prepared.dialect, run.budgets, run.retry, tasks, slots=run.engine.slots, oracle=oracle, recorder=recorder, progress=progress
         ) as world:
             keep_observed(prepared, world.observed)
             stage = stage_of(run, prepared.dialect, world.client, tasks, recorder, history, progress)

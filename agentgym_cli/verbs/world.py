@@ -6,15 +6,17 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
+from agentgym_cli.env.breaker import BreakerRule
 from agentgym_cli.env.client import HttpEnvClient, build_http
 from agentgym_cli.env.dialect import Dialect
 from agentgym_cli.env.identity import greetings
 from agentgym_cli.env.launch import launch
 from agentgym_cli.env.probe import ProbeReport, probe
+from agentgym_cli.env.replicas import ServerChange
 from agentgym_cli.episode.policies.build import service_key
 from agentgym_cli.episode.types import Task
 from agentgym_cli.errors import EnvError, RecipeError
-from agentgym_cli.recipe.schema.world import BudgetsSpec, EnvSpec
+from agentgym_cli.recipe.schema.world import BudgetsSpec, EnvSpec, RetrySpec
 from agentgym_cli.verbs.progress import Progress
 from agentgym_cli.verbs.recorder import Recorder
 
@@ -44,7 +46,16 @@ async def serving(env: EnvSpec, *, oracle: bool, progress: Progress) -> AsyncIte
 
 @asynccontextmanager
 async def open_world(
-    env: EnvSpec, dialect: Dialect, budgets: BudgetsSpec, tasks: Sequence[Task], *, slots: int, oracle: bool, recorder: Recorder, progress: Progress
+    env: EnvSpec,
+    dialect: Dialect,
+    budgets: BudgetsSpec,
+    retry: RetrySpec,
+    tasks: Sequence[Task],
+    *,
+    slots: int,
+    oracle: bool,
+    recorder: Recorder,
+    progress: Progress,
 ) -> AsyncIterator[World]:
     """Serve or find the environment, probe it and record what was found. Raises EnvError when a check failed.
 
@@ -57,9 +68,27 @@ async def open_world(
         report = await probe(urls, dialect, tasks=pinned(tasks), concurrency=slots, call_seconds=budgets.env_call_seconds, token=token)
         record_probe(report, recorder, progress)
         observed = await observe(env, urls, dialect, token=token)
-        client = HttpEnvClient(build_http(), dialect, urls, call_seconds=budgets.env_call_seconds, token=token)
+        client = HttpEnvClient(
+            build_http(),
+            dialect,
+            urls,
+            call_seconds=budgets.env_call_seconds,
+            token=token,
+            rule=BreakerRule(failures=retry.give_up_after, pause=retry.pause_seconds, longest=retry.longest_pause_seconds),
+            recovery_seconds=retry.recovery_seconds,
+            on_change=lambda change: _changed(change, recorder, progress),
+        )
         stack.push_async_callback(client.aclose)
         yield World(urls=urls, client=client, observed=observed)
+
+
+def _changed(change: ServerChange, recorder: Recorder, progress: Progress) -> None:
+    """Write down that a server was given up or taken back, and say it."""
+    recorder.server_changed(change)
+    if change.event == "closed":
+        progress.note("servers", f"{change.url} answers again and takes episodes")
+    else:
+        progress.warn(f"{change.url} does not answer and gets no new episode until it does: {change.detail}")
 
 
 async def observe(env: EnvSpec, urls: Sequence[str], dialect: Dialect, *, token: str | None) -> dict[str, str]:

@@ -21,6 +21,7 @@ CHOSEN = {
     "stop": st.sampled_from([str(value) for value in StopReason]),
     "cause": st.none() | st.sampled_from([str(value) for value in InfraCause]),
     "status": st.none() | st.sampled_from(["finished", "interrupted", "failed"]),
+    "event": st.sampled_from(["opened", "closed"]),
     "result": st.sampled_from(["pass", "fail", "n/a", "known deviation"]),
     "seed": st.integers(min_value=0, max_value=2**64 - 1),
 }

@@ -44,7 +44,7 @@ def m003_broken(connection: Connection) -> None:
 def test_a_new_store_records_what_was_applied(connection: Connection) -> None:
     migrate(connection)
     applied = rows_of(connection, "select name, agentgym from migrations order by name")
-    assert applied == [(name, version("agentgym-cli")) for name in ("m001_tables", "m002_views", "m003_drift")]
+    assert applied == [(name, version("agentgym-cli")) for name in ("m001_tables", "m002_views", "m003_drift", "m004_budgets")]
     assert pending(connection) == []
 
 
@@ -87,12 +87,28 @@ def test_segments_from_before_drift_was_recorded_ran_with_none(tmp_path: Path) -
         assert rows_of(opened, "select ended, drift from segments") == [("now", [])]
 
 
+def test_attempts_from_before_a_runs_progress_was_recorded_say_nothing_of_it_in_tables_and_views(tmp_path: Path) -> None:
+    database = tmp_path / "old.duckdb"
+    with duckdb.connect(str(database)) as old:
+        migrate(old, MIGRATIONS[:3])
+        old.execute("insert into segments (run, segment, started, drift) values ('r1', 1, 'then', [])")
+        old.execute(
+            "insert into attempts select 'r1', 1, 'eval/a/0/t_1/0', 1, 7, 'done', 'success', false, null, '', false, 1, null, 1, 0, 0, 0, null,"
+            " 1, 1, 1, 'http://a', '', 'then', null, null, null"
+        )
+        old.execute("insert into turns select 'r1', 1, 'eval/a/0/t_1/0', 1, 1, 'o', 'x', 'x', true, 1, true, 0, 0, 1, 1")
+    with open_for_writing(database) as opened:
+        found = "select run_turns, run_tokens_read, run_tokens_sampled, run_seconds from"
+        assert rows_of(opened, f"{found} attempts") == rows_of(opened, f"{found} attempts_final") == [(None, None, None, None)]
+        assert rows_of(opened, "select cut from turns") == [(False,)]
+
+
 def test_a_newer_store_is_refused_with_the_version_it_needs(tmp_path: Path) -> None:
     database = tmp_path / "x.duckdb"
     with open_for_writing(database) as opened:
         opened.execute("insert into migrations (name, applied, agentgym) values ('m099_future', '', '9.1.0')")
     for opening in (open_for_reading, open_for_writing):
-        with pytest.raises(StoreError, match=r"x\.duckdb: has migration m099_future, expected at most m003_drift") as caught, opening(database):
+        with pytest.raises(StoreError, match=r"x\.duckdb: has migration m099_future, expected at most m004_budgets") as caught, opening(database):
             pass
         assert "agentgym-cli>=9.1.0" in str(caught.value.hint)
 
@@ -123,8 +139,7 @@ ARROW_NAMES = {
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 def test_tables_have_the_columns_of_their_records(migrated: Connection, table: Table) -> None:
     found = rows_of(migrated, f'select column_name, column_type, "null", key from (describe {table.name})')
-    assert [name for name, *_ in found] == list(columns_of(table))
-    assert [kind for _, kind, *_ in found] == [ARROW_NAMES[str(field.type)] for field in arrow_schema(table)]
+    assert {name: kind for name, kind, *_ in found} == {field.name: ARROW_NAMES[str(field.type)] for field in arrow_schema(table)}
     optional = {name for name, hint in columns_of(table).items() if "None" in str(hint)} | {"token_ids", "action_mask", "logprobs"}
     assert {name for name, _, null, _ in found if null == "YES"} == optional & set(columns_of(table))
     assert tuple(name for name, _, _, key in found if key == "PRI") == table.key
