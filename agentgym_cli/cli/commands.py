@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -60,8 +61,6 @@ def probe(
     as_json: AsJson = False,
 ) -> None:
     """Check environment servers against their contract, before a GPU is paid for."""
-    from dataclasses import replace
-
     from agentgym_cli.cli.live import stderr_progress
     from agentgym_cli.cli.show_probe import show_probe
     from agentgym_cli.verbs.probe import ProbeRequest, probe_servers
@@ -105,20 +104,34 @@ def train(
         run_and_report(train_policy, request, as_json=as_json)
 
 
-@app.command(name="eval", short_help="Evaluate a policy; the same loop without learning.")
+@app.command(name="eval", short_help="Evaluate policies; the same loop without learning.")
 def evaluate(
     recipe: Recipe,
     overrides: Overrides = None,
     policy: Annotated[
-        str | None, typer.Option("--policy", help="oracle, random, scripted or checkpoint; evaluation.policy otherwise.", show_default=False)
+        str | None,
+        typer.Option("--policy", help="oracle, random, scripted, checkpoint or endpoint; evaluation.policy otherwise.", show_default=False),
     ] = None,
     checkpoint: Annotated[
-        Path | None, typer.Option("--checkpoint", help="Checkpoint folder, or run folder (its last one).", show_default=False)
+        list[Path] | None, typer.Option("--checkpoint", help="Checkpoint folder, or run folder (its last one); may be repeated.", show_default=False)
+    ] = None,
+    endpoint: Annotated[
+        list[str] | None,
+        typer.Option("--endpoint", help="Server of OpenAI's protocol, URL or URL=MODEL; may be repeated.", show_default=False),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", help="Model of --endpoint; the only one that the server has otherwise.", show_default=False)
     ] = None,
     script: Annotated[Path | None, typer.Option("--script", help="JSON lines of {task, actions} for --policy scripted.", show_default=False)] = None,
+    tasks: Annotated[
+        list[str] | None,
+        typer.Option("--tasks", help="Only these: numbers (3,5-9), category=NAME or split=NAME; may be repeated.", show_default=False),
+    ] = None,
     limit: Annotated[
         int | None, typer.Option("--limit", min=1, help="Most tasks per split; stays visible in the report.", show_default=False)
     ] = None,
+    samples: Annotated[int | None, typer.Option("--samples", min=1, help="Episodes of each task.", show_default=False)] = None,
+    temperature: Annotated[str | None, typer.Option("--temperature", help="Of sampling; 0 is greedy.", show_default=False)] = None,
     resume: Resume = False,
     as_json: AsJson = False,
     runs_dir: RunsDir = None,
@@ -126,22 +139,16 @@ def evaluate(
     allow_drift: AllowDrift = False,
     allow_degraded: AllowDegraded = False,
 ) -> None:
-    """Evaluate a policy on the recipe's evaluation splits; the same loop without learning."""
-    from agentgym_cli.cli.show import run_and_report
+    """Evaluate policies on the recipe's evaluation splits, a run for each; the same loop without learning."""
+    from agentgym_cli.cli.show_runs import run_all_and_report
     from agentgym_cli.verbs.evaluate import evaluate_policy
-    from agentgym_cli.verbs.request import PolicyChoice, Request
+    from agentgym_cli.verbs.request import EvaluationWords, Request, evaluations
 
-    request = Request(
-        target=recipe,
-        overrides=[*(overrides or []), *([] if limit is None else [f"evaluation.limit={limit}"])],
-        resume=resume,
-        runs_dir=runs_dir,
-        database=store,
-        allow_degraded=allow_degraded,
-        allow_drift=allow_drift,
-        policy=PolicyChoice(kind=policy, checkpoint=checkpoint, script=script),
-    )
-    run_and_report(evaluate_policy, request, as_json=as_json)
+    who = EvaluationWords(policy=policy, script=script, checkpoints=checkpoint or [], endpoints=endpoint or [], model=model)
+    words = replace(who, tasks=tasks or [], limit=limit, samples=samples, temperature=temperature)
+    where = Request(target=recipe, overrides=overrides or [], resume=resume, runs_dir=runs_dir, database=store)
+    request = replace(where, allow_degraded=allow_degraded, allow_drift=allow_drift)
+    run_all_and_report(evaluate_policy, evaluations(request, words), as_json=as_json)
 
 
 @app.command(short_help="Say how much memory a run needs.")

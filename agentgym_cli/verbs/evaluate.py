@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import replace
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agentgym_cli.episode.policies.build import BASELINES, build_baseline
+from agentgym_cli.episode.policies.endpoint_check import Qualified
 from agentgym_cli.episode.policies.protocol import Policy
 from agentgym_cli.episode.policies.scripted import read_script
 from agentgym_cli.errors import PolicyError, RecipeError, StoreError
 from agentgym_cli.recipe.lock import require_engine
+from agentgym_cli.verbs.endpoint import check_endpoint, endpoint_of, moved, open_endpoint, with_endpoint
 from agentgym_cli.verbs.folders import WEIGHTS_FILE, Checkpoint, find_checkpoint
 from agentgym_cli.verbs.home import claim_folder, keep_observed
 from agentgym_cli.verbs.interrupts import run_interruptible
 from agentgym_cli.verbs.play import stage_of
 from agentgym_cli.verbs.prepare import Prepared, prepare
 from agentgym_cli.verbs.progress import Progress
+from agentgym_cli.verbs.recorder import Recorder
 from agentgym_cli.verbs.request import PolicyChoice, Request
 from agentgym_cli.verbs.schedules import evaluation_schedule
 from agentgym_cli.verbs.segment import Finished, open_segment
@@ -27,51 +32,70 @@ from agentgym_cli.verbs.world import open_world
 CHOICE_FILE = "policy.json"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Acting:
+    """Who acts in an evaluation, found and checked."""
+
+    choice: PolicyChoice
+    """Its kind is known."""
+    label: str
+    """What acts, pinned by content: the run's record keeps it, and a resume with another one is refused."""
+    checkpoint: Checkpoint | None = None
+    endpoint: Qualified | None = None
+
+
 def evaluate_policy(request: Request, progress: Progress) -> Finished:
     """Evaluate as the recipe says, or go on with an evaluation, which keeps its policy.
 
     Raises:
         AgentgymError: what stopped it, with its exit code; everything recorded up to there is kept.
     """
+    request = with_endpoint(request)
     assert request.policy is not None
     choice = _remembered(Path(request.target), request.policy) if request.resume else _named(request.policy)
     checkpoint = None if choice.kind is None else _checkpoint(choice)
-    prepared = prepare(request, verb="eval", progress=progress)
+    prepared = moved(prepare(request, verb="eval", progress=progress), request.policy)
     if choice.kind is None:
         choice = replace(choice, kind=prepared.run.evaluation.policy)
         checkpoint = _checkpoint(choice)
-    label = _label(choice, checkpoint)
-    progress.note("policy", label)
+    acting = _acting(prepared, choice, checkpoint, progress)
+    progress.note("policy", acting.label)
     prepared = claim_folder(prepared, progress)
-    return run_interruptible(_evaluate(prepared, choice, checkpoint, label, progress), prepared.resume_command("eval"))
+    return run_interruptible(_evaluate(prepared, acting, progress), prepared.resume_command("eval"))
 
 
 def _named(choice: PolicyChoice) -> PolicyChoice:
-    """The choice; a checkpoint that is named needs no ``--policy checkpoint``, and a script no ``--policy scripted``."""
-    if choice.kind is None and (choice.checkpoint or choice.script) is not None:
-        return replace(choice, kind="checkpoint" if choice.checkpoint is not None else "scripted")
+    """The choice; a checkpoint, a script or an endpoint that is named needs no ``--policy`` beside it."""
+    named = {"checkpoint": choice.checkpoint, "scripted": choice.script, "endpoint": choice.endpoint}
+    if choice.kind is None:
+        return replace(choice, kind=next((kind for kind, place in named.items() if place is not None), None))
     return choice
 
 
 def _checkpoint(choice: PolicyChoice) -> Checkpoint | None:
     if choice.kind == "scripted" and choice.script is not None:
         read_script(choice.script)
-    if choice.kind in BASELINES:
+    if choice.kind in (*BASELINES, "endpoint"):
         return None
     if choice.kind != "checkpoint":
-        raise PolicyError(f"--policy: expected one of {', '.join(BASELINES)}, checkpoint, got {choice.kind!r}")
+        raise PolicyError(f"--policy: expected one of {', '.join(BASELINES)}, checkpoint, endpoint, got {choice.kind!r}")
     if choice.checkpoint is None:
         raise PolicyError("--policy checkpoint: expected --checkpoint, got none", "agentgym eval RECIPE --checkpoint runs/NAME")
     require_engine("local")
     return find_checkpoint(choice.checkpoint)
 
 
-def _label(choice: PolicyChoice, checkpoint: Checkpoint | None) -> str:
-    """What acts, pinned by content: the run's record keeps it, and a resume with another one is refused."""
+def _acting(prepared: Prepared, choice: PolicyChoice, checkpoint: Checkpoint | None, progress: Progress) -> _Acting:
+    if choice.kind == "endpoint":
+        qualified = check_endpoint(prepared, progress)
+        label = f"endpoint, {endpoint_of(prepared).api}: {qualified.word}"
+        return _Acting(choice=choice, label=label, endpoint=qualified)
     if checkpoint is not None:
-        return f"checkpoint of step {checkpoint.step}, weights {_sha256(checkpoint.folder / WEIGHTS_FILE)}"
+        label = f"checkpoint of step {checkpoint.step}, weights {_sha256(checkpoint.folder / WEIGHTS_FILE)}"
+        return _Acting(choice=choice, label=label, checkpoint=checkpoint)
     assert choice.kind is not None
-    return f"scripted, script {_sha256(choice.script)}" if choice.script is not None else choice.kind
+    script = choice.script
+    return _Acting(choice=choice, label=f"scripted, script {_sha256(script)}" if script is not None else choice.kind)
 
 
 def _sha256(path: Path) -> str:
@@ -81,40 +105,50 @@ def _sha256(path: Path) -> str:
         raise PolicyError(f"{path}: expected a readable file, got: {err.strerror or err}") from err
 
 
-async def _evaluate(prepared: Prepared, choice: PolicyChoice, checkpoint: Checkpoint | None, label: str, progress: Progress) -> Finished:
+async def _evaluate(prepared: Prepared, acting: _Acting, progress: Progress) -> Finished:
     run, spec, splits = prepared.run, prepared.run.evaluation, prepared.evaluation_tasks
-    step = 0 if checkpoint is None else checkpoint.step
+    step = 0 if acting.checkpoint is None else acting.checkpoint.step
     tasks = [task for split in splits.values() for task in split]
     resumed = 0 if prepared.resumed else None
-    with open_segment(prepared, verb="eval", policy=label, resumed_from_step=resumed, progress=progress) as (recorder, history):
+    with open_segment(prepared, verb="eval", policy=acting.label, resumed_from_step=resumed, progress=progress) as (recorder, history):
         if not prepared.resumed:
-            _remember(prepared.folder, choice, checkpoint)
-        oracle = choice.kind == "oracle"
+            _remember(prepared.folder, acting)
+        oracle = acting.choice.kind == "oracle"
         async with open_world(
             run.env, prepared.dialect, run.budgets, run.retry, tasks, slots=run.engine.slots, oracle=oracle, recorder=recorder, progress=progress
         ) as world:
-            keep_observed(prepared, world.observed)
+            keep_observed(prepared, {**world.observed, **_observed(prepared, acting)})
             stage = stage_of(run, prepared.dialect, world.client, tasks, recorder, history, progress)
-            policy = _policy(prepared, choice, checkpoint)
             schedule = evaluation_schedule(splits, phase="eval", step=step, samples=spec.samples_per_task, horizon=spec.horizon, limit=spec.limit)
-            await stage.play(schedule, policy, announce="evaluate")
+            async with _policy(prepared, acting, recorder, progress) as policy:
+                await stage.play(schedule, policy, announce="evaluate")
     return Finished(prepared=prepared, degraded=stage.infra.sentence(), store_trouble=recorder.store_trouble)
 
 
-def _policy(prepared: Prepared, choice: PolicyChoice, checkpoint: Checkpoint | None) -> Policy:
+def _observed(prepared: Prepared, acting: _Acting) -> dict[str, str]:
+    """What a server of models said it is, beside what the environment's said."""
+    return {} if acting.endpoint is None else {f"{endpoint_of(prepared).url} (policy)": acting.endpoint.word}
+
+
+@asynccontextmanager
+async def _policy(prepared: Prepared, acting: _Acting, recorder: Recorder, progress: Progress) -> AsyncIterator[Policy]:
     run = prepared.run
-    if checkpoint is None:
-        assert choice.kind is not None
-        rules = prepared.dialect.rules()
-        form = run.prompt.action_format
-        return build_baseline(choice.kind, rules=rules, action_format=form, budgets=run.budgets, script=choice.script)
-    engine = load_engine(prepared)
-    engine.take_weights(checkpoint.folder, checkpoint.step)
-    return engine.policy(run.evaluation.temperature)
+    if acting.endpoint is not None:
+        async with open_endpoint(prepared, acting.endpoint, recorder, progress) as endpoint:
+            yield endpoint
+    elif acting.checkpoint is not None:
+        engine = load_engine(prepared)
+        engine.take_weights(acting.checkpoint.folder, acting.checkpoint.step)
+        yield engine.policy(run.evaluation.temperature)
+    else:
+        assert acting.choice.kind is not None
+        rules, form = prepared.dialect.rules(), run.prompt.action_format
+        yield build_baseline(acting.choice.kind, rules=rules, action_format=form, budgets=run.budgets, script=acting.choice.script)
 
 
-def _remember(folder: Path, choice: PolicyChoice, checkpoint: Checkpoint | None) -> None:
+def _remember(folder: Path, acting: _Acting) -> None:
     """Keep the choice beside the frozen run, wholly or not at all, so that a resume plays the same policy."""
+    choice, checkpoint = acting.choice, acting.checkpoint
     said = {
         "kind": choice.kind,
         "checkpoint": str(checkpoint.folder.resolve()) if checkpoint else None,
@@ -131,7 +165,7 @@ def _remember(folder: Path, choice: PolicyChoice, checkpoint: Checkpoint | None)
 
 def _remembered(folder: Path, asked: PolicyChoice) -> PolicyChoice:
     """The policy of an evaluation that is resumed. Raises RecipeError when another one is asked for with it."""
-    if asked != PolicyChoice():
+    if replace(asked, endpoint=None, model=None) != PolicyChoice():
         raise RecipeError(
             f"{folder}: expected no --policy, --checkpoint or --script, a resumed evaluation keeps its own", f"agentgym eval {folder} --resume"
         )

@@ -19,7 +19,7 @@ from agentgym_cli.recipe.tasks import TaskRow, select_tasks
 from agentgym_cli.recipe.yaml import read_text
 from agentgym_cli.verbs.progress import Progress
 from agentgym_cli.verbs.request import Request
-from agentgym_cli.verbs.schedules import tasks_of
+from agentgym_cli.verbs.schedules import chosen_tasks, tasks_of
 from agentgym_cli.verbs.spoken import spoken_dialect
 from agentgym_cli.verbs.target import find_target
 
@@ -48,6 +48,7 @@ class Prepared:
     dialect: Dialect
     train_tasks: tuple[Task, ...]
     evaluation_tasks: Mapping[str, tuple[Task, ...]]
+    """By split, those that ``evaluation.only`` chooses."""
 
     @property
     def system_prompt(self) -> str:
@@ -91,6 +92,7 @@ def prepare(request: Request, *, verb: Literal["train", "eval"], progress: Progr
     drift, let_through = _enforced(run, allow_drift=request.allow_drift)
     dialect = spoken_dialect(run, beside=frozen.beside)
     lists = select_tasks(run.tasks, env=dialect.name, beside=frozen.beside)
+    evaluation = {name: tasks_of(rows, env=dialect.name, split=name) for name, rows in lists.evaluation.items()}
     allowed = (*target.drift, *let_through)
     _warn_of_drift(progress, [each for each in lists.warnings if each not in frozen.warnings], None if let_through else drift, allowed)
     home = target.folder or (request.runs_dir or Path(run.store.runs_dir)) / new_name(run, frozen.digest)
@@ -106,7 +108,7 @@ def prepare(request: Request, *, verb: Literal["train", "eval"], progress: Progr
         allowed=allowed,
         dialect=dialect,
         train_tasks=tasks_of(lists.train, env=dialect.name, split=_train_split(lists.train)),
-        evaluation_tasks={name: tasks_of(rows, env=dialect.name, split=name) for name, rows in lists.evaluation.items()},
+        evaluation_tasks=chosen_tasks(evaluation, run.evaluation.only, env=dialect.name),
     )
 
 

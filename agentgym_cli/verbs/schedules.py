@@ -6,8 +6,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from agentgym_cli.episode.types import ScheduledEpisode, Task
+from agentgym_cli.errors import RecipeError
 from agentgym_cli.learn.schedules import tasks_at
+from agentgym_cli.recipe.schema.learning import ChosenTasks
 from agentgym_cli.recipe.tasks import TaskRow
+from agentgym_cli.recipe.wording import listed, nearest, shown
 
 
 def tasks_of(rows: Sequence[TaskRow], *, env: str, split: str) -> tuple[Task, ...]:
@@ -30,6 +33,62 @@ def training_schedule(tasks: Sequence[Task], *, step: int, group_size: int, hori
             schedule.append(ScheduledEpisode(phase="train", step=step, task=task, sample=drawn[task.id], horizon=horizon))
             drawn[task.id] += 1
     return schedule
+
+
+def chosen_tasks(splits: Mapping[str, tuple[Task, ...]], only: ChosenTasks | None, *, env: str) -> dict[str, tuple[Task, ...]]:
+    """What is run of each evaluation split, splits without a task left out.
+
+    Args:
+        only: whatever it names has to be there.
+        env: what ids of tasks start with.
+
+    Raises:
+        RecipeError: a number, category or split that is not there, or nothing is left.
+    """
+    if only is None:
+        return dict(splits)
+    every = [task for tasks in splits.values() for task in tasks]
+    indices = None if only.ids is None else _indices(only.ids, every, env=env)
+    _known(only.categories, sorted({task.category for task in every if task.category}), "categories")
+    _known(only.splits, list(splits), "splits")
+    chosen = {
+        name: tuple(task for task in tasks if _holds(only.categories, task.category) and (indices is None or task.index in indices))
+        for name, tasks in splits.items()
+        if _holds(only.splits, name)
+    }
+    left = {name: tasks for name, tasks in chosen.items() if tasks}
+    if not left:
+        raise RecipeError("evaluation.only: expected to leave a task, got filters that no task of the evaluation splits meets together")
+    return left
+
+
+def _holds(wanted: Sequence[str] | None, value: str) -> bool:
+    return wanted is None or value in wanted
+
+
+def _known(wanted: Sequence[str] | None, known: Sequence[str], key: str) -> None:
+    for name in wanted or ():
+        if name not in known:
+            like = nearest(name, known)
+            raise RecipeError(
+                f"evaluation.only.{key}: expected some of {listed(known) or 'none'}, got {shown(name)}", f"did you mean {like}?" if like else None
+            )
+
+
+def _indices(ids: str, tasks: Sequence[Task], *, env: str) -> set[int]:
+    """Task numbers of ``textcraft_3,5-9``; each part names a task that is there."""
+    there = {task.index for task in tasks}
+    found: set[int] = set()
+    for part in ids.split(","):
+        prefix, _, numbers = part.rpartition("_")
+        if prefix not in ("", env):
+            raise RecipeError(f"evaluation.only.ids: expected tasks of {env}, got {shown(part)}")
+        first, _, last = numbers.partition("-")
+        met = {index for index in there if int(first) <= index <= int(last or first)}
+        if not met:
+            raise RecipeError(f"evaluation.only.ids: expected numbers of tasks of the evaluation splits, got none of them in {shown(part)}")
+        found |= met
+    return found
 
 
 def evaluation_schedule(

@@ -8,7 +8,11 @@ from pydantic import Field
 
 from agentgym_cli.recipe.schema.algorithms import AlgorithmSpec
 from agentgym_cli.recipe.schema.base import Count, Name, NonNegative, Positive, Share, section
-from agentgym_cli.recipe.schema.world import Category, Ids
+from agentgym_cli.recipe.schema.world import Category
+
+TaskIds = Annotated[
+    str, Field(max_length=100_000, pattern=r"^([A-Za-z][A-Za-z0-9_]*_)?\d{1,9}(-\d{1,9})?(,([A-Za-z][A-Za-z0-9_]*_)?\d{1,9}(-\d{1,9})?)*$")
+]
 
 
 @section
@@ -99,8 +103,8 @@ class TrainSpec:
 class ChosenTasks:
     """Which tasks of the evaluation splits are run; whatever is given has to hold. The others are reported as not scheduled by choice."""
 
-    ids: Ids | None = None
-    """Task numbers, e.g. ``3,5-9``; None takes all."""
+    ids: TaskIds | None = None
+    """Task numbers, e.g. ``3,5-9`` or ``textcraft_3,5-9``; None takes all."""
     categories: Annotated[tuple[Category, ...], Field(min_length=1)] | None = None
     """Categories of the manifest; None takes all."""
     splits: Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
