@@ -17,6 +17,10 @@ class FrozenFacts:
     """SHA-256 of the stack's lock file."""
     retry_attempts: int | None
     """Most attempts at one episode."""
+    max_infra_share: float | None
+    """Largest share of infra errors in a phase that is not degraded."""
+    max_action_induced_share: float | None
+    """The same for those that came back on the same action."""
     evaluation_limit: int | None
     """Most tasks per split, by choice; None runs all."""
     tasks: dict[str, int]
@@ -44,6 +48,8 @@ def read_facts(frozen: str) -> FrozenFacts:
         stack=stack,
         lock=_text(_at(document, "parts", "lock", f"{stack}.txt")),
         retry_attempts=_whole(_at(document, "config", "retry", "attempts")),
+        max_infra_share=_number(_at(document, "config", "env", "max_infra_share")),
+        max_action_induced_share=_number(_at(document, "config", "env", "max_action_induced_share")),
         evaluation_limit=_whole(_at(document, "config", "evaluation", "limit")),
         tasks={split: int(count) for split, count in counts.items() if isinstance(count, str) and count.isdecimal()},
         runs_dir=_text(_at(document, "config", "store", "runs_dir")) or "runs",
@@ -60,6 +66,10 @@ def _at(document: object, *keys: str) -> object:
 
 def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def _whole(value: object) -> int | None:

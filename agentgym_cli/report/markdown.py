@@ -35,8 +35,10 @@ def _facts(pairs: Iterable[tuple[str, str]]) -> str:
 def _header(report: Report) -> str:
     header = report.header
     labels = [header.label] if header.label else []
+    labels += ["degraded"] if header.degraded else []
     labels += ["ran with drift"] if header.drift else []
     label = f" ({', '.join(labels)})" if labels else ""
+    degraded = f"- Degraded: {for_markdown(header.degraded, 400)}" if header.degraded else ""
     drift = "\n".join(f"- Drift allowed: {for_markdown(sentence, phrases.LONGEST_DRIFT)}" for sentence in header.drift)
     facts = [
         ("run", header.run),
@@ -54,7 +56,7 @@ def _header(report: Report) -> str:
         ("digest", header.digest),
         ("stack, lock", f"{header.stack or phrases.NO_DATA}, {header.lock or phrases.NO_DATA}"),
     ]
-    return "\n\n".join(filter(None, [f"# {for_markdown(header.recipe)}{label}", _facts(facts), drift]))
+    return "\n\n".join(filter(None, [f"# {for_markdown(header.recipe)}{label}", _facts(facts), degraded, drift]))
 
 
 def _rate(rate: Rate) -> str:

@@ -25,6 +25,8 @@ class Header:
     policy: str
     seed: int
     digest: str
+    degraded: str | None
+    """Why the run is degraded: more infra errors than its recipe allows. None when it is not, or its recipe is not known."""
     drift: tuple[str, ...]
     """Drift from what the digest names, segment by segment, that was allowed; empty when the run is what it was frozen as."""
     stack: str | None

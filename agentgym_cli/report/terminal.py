@@ -79,6 +79,7 @@ def print_report(report: Report, console: Console) -> None:
 
 def _header(page: _Page, header: Header) -> None:
     label = f"  [{header.label.upper()}]" if header.label else ""
+    label += "  [DEGRADED]" if header.degraded else ""
     label += "  [RAN WITH DRIFT]" if header.drift else ""
     page.line(page.clean(f"{header.recipe}, {header.verb}{label}"), "bold")
     facts = [
@@ -95,6 +96,8 @@ def _header(page: _Page, header: Header) -> None:
     if header.stack:
         facts += [("stack", header.stack), ("lock", header.lock or phrases.NO_DATA)]
     page.facts(facts)
+    if header.degraded:
+        page.indented(page.clean(f"Degraded: {header.degraded}"), "yellow")
     for sentence in header.drift:
         page.indented(for_terminal(f"Drift allowed: {sentence}", ascii_only=page.ascii_only, limit=phrases.LONGEST_DRIFT), "yellow")
 

@@ -119,7 +119,7 @@ class Stage:
         def over(result: EpisodeResult) -> None:
             if result.episode.id not in self.history.outcomes:
                 self.recorder.outcome(result)
-                self.infra.count(result.episode.id, result.final.outcome)
+                self.infra.count(result.episode.id, result.final.outcome, induced=result.final.action_induced)
             tally.add(result)
             if announce:
                 self.progress.advance(tally.episodes, tally.cells())
@@ -167,9 +167,14 @@ def stage_of(run: Run, dialect: Dialect, env: EnvClient, tasks: Sequence[Task], 
         run_seed=run.seed,
         recorder=recorder,
         history=history,
-        infra=InfraShare(run.env.max_infra_share, history.outcomes),
+        infra=InfraShare(run.env.max_infra_share, history.outcomes, induced_limit=run.env.max_action_induced_share, induced=_induced(history)),
         progress=progress,
     )
+
+
+def _induced(history: History) -> frozenset[str]:
+    """Episodes whose last attempt met the error of an earlier one on the same action."""
+    return frozenset(episode for episode, attempts in history.attempts.items() if attempts[-1].action_induced)
 
 
 def _prices(run: Run) -> Prices:

@@ -19,7 +19,7 @@ from tests.store.builders import NOW, make_metric, make_run, make_scheduled, mak
 
 HANDBOOK = ("success",) * 60 + ("failure",) * 30 + ("infra_error",) * 10
 FROZEN = (
-    '{"config":{"engine":{"stack":"cpu"},"evaluation":{"limit":100},"retry":{"attempts":3},"store":{"runs_dir":"runs","database":"results.duckdb"}},'
+    '{"config":{"engine":{"stack":"cpu"},"env":{"max_infra_share":0.5},"evaluation":{"limit":100},"retry":{"attempts":3},"store":{"runs_dir":"runs","database":"results.duckdb"}},'
     '"parts":{"lock":{"cpu.txt":"' + "a" * 64 + '"},"tasks.evaluation.test":{"count":"120","rows":"b"}}}'
 )
 

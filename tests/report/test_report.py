@@ -216,6 +216,31 @@ def test_what_a_success_means_is_shown_in_every_form_where_the_frozen_run_says_i
     assert "success means" not in printed(trained) + render(trained)
 
 
+LIMITS = '{"config":{"env":{"max_infra_share":%s,"max_action_induced_share":%s}}}'
+
+
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        (("0.1", "0.1"), None),
+        (("0.09", "0.1"), "infra share: expected at most 9% of scheduled episodes, got eval 10.0% (10 of 100)"),
+        (("0.1", "0.02"), "errors that came back on the same action: expected at most 2% of scheduled episodes, got eval 3.0% (3 of 100)"),
+    ],
+)
+def test_a_run_above_its_recipes_limits_is_marked_degraded_in_every_form(
+    store: Connection, tmp_path: Path, limits: tuple[str, str], said: str | None
+) -> None:
+    records = [make_run(frozen=LIMITS % limits), make_segment()]
+    for number, outcome in enumerate(HANDBOOK):
+        records += settled(make_scheduled(number), outcome, action_induced=number >= 97)
+    report = report_of(store, tmp_path / "r1", records)
+    assert report.header.degraded == said
+    assert json.loads(to_json(report))["header"]["degraded"] == said
+    shown = " ".join(printed(report).split())
+    assert (f"Degraded: {said}" in shown, "[DEGRADED]" in shown) == (said is not None, said is not None)
+    assert (", degraded)" in render(report).splitlines()[0]) == (said is not None)
+
+
 def test_a_run_without_drift_says_nothing_of_it(trained: Report) -> None:
     assert "drift" not in (printed(trained) + render(trained)).lower()
     assert trained.header.drift == ()

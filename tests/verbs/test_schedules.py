@@ -69,6 +69,21 @@ def test_a_phase_above_the_infra_limit_makes_a_run_degraded_and_is_named():
     assert share.sentence() == "infra share: expected at most 25% of scheduled episodes, got train 50.0% (1 of 2)"
 
 
+def test_errors_that_came_back_on_the_same_action_are_bounded_by_a_share_of_their_own():
+    share = InfraShare(0.5, {"eval/a/0/t_1/0": "infra_error"}, induced_limit=0.25, induced={"eval/a/0/t_1/0"})
+    for number in range(2, 5):
+        share.count(f"eval/a/0/t_{number}/0", Outcome.SUCCESS)
+    assert share.sentence() is None
+    share.count("eval/a/0/t_5/0", Outcome.INFRA_ERROR, induced=True)
+    assert share.sentence() == "errors that came back on the same action: expected at most 25% of scheduled episodes, got eval 40.0% (2 of 5)"
+    share.count("eval/a/0/t_6/0", Outcome.INFRA_ERROR)
+    share.count("eval/a/0/t_7/0", Outcome.INFRA_ERROR)
+    assert share.sentence() == (
+        "infra share: expected at most 50% of scheduled episodes, got eval 57.1% (4 of 7); "
+        "errors that came back on the same action: expected at most 25% of scheduled episodes, got eval 28.6% (2 of 7)"
+    )
+
+
 def test_a_resumed_run_is_judged_with_what_earlier_segments_left():
     share = InfraShare(0.25, {"train/a/1/t_1/0": "infra_error", "train/a/1/t_2/0": "success"})
     share.count("train/a/2/t_1/0", Outcome.SUCCESS)
