@@ -8,12 +8,12 @@ from pathlib import Path
 
 from agentgym_cli.errors import RecipeError
 
-_QWEN2_FIELDS = ("hidden_size", "intermediate_size", "num_attention_heads", "num_hidden_layers", "num_key_value_heads", "vocab_size")
+_FIELDS = ("hidden_size", "intermediate_size", "num_attention_heads", "num_hidden_layers", "num_key_value_heads", "vocab_size")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelShape:
-    """A decoder of the Qwen2 family: biased query, key and value projections, gated MLP, two norms a layer."""
+    """A decoder of the Qwen2 or Llama family: query, key and value projections, with biases or without, gated MLP, two norms a layer."""
 
     hidden: int
     intermediate: int
@@ -23,12 +23,15 @@ class ModelShape:
     layers: int
     vocabulary: int
     tied: bool
+    biased: bool = True
+    """Whether the query, key and value projections have biases, as Qwen2's do and Llama's do not."""
 
     @property
     def parameters(self) -> int:
         """Exact count of trainable numbers."""
         width, narrow = self.heads * self.head_dim, self.key_value_heads * self.head_dim
-        attention = self.hidden * width + width + 2 * (self.hidden * narrow + narrow) + width * self.hidden
+        biases = width + 2 * narrow if self.biased else 0
+        attention = self.hidden * (width + 2 * narrow) + biases + width * self.hidden
         layer = attention + 3 * self.hidden * self.intermediate + 2 * self.hidden
         embeddings = self.vocabulary * self.hidden * (1 if self.tied else 2)
         return embeddings + self.layers * layer + self.hidden
@@ -75,10 +78,10 @@ def read_shape(config: Path) -> ModelShape:
         data = json.loads(config.read_text(encoding="utf-8"))
     except (OSError, ValueError) as err:
         raise RecipeError(f"{config}: expected a model's config.json, got {err}", "name a folder that holds config.json") from err
-    if not isinstance(data, dict) or data.get("model_type") != "qwen2":
+    if not isinstance(data, dict) or data.get("model_type") not in ("qwen2", "llama"):
         got = data.get("model_type") if isinstance(data, dict) else type(data).__name__
-        raise RecipeError(f"{config}: expected model_type 'qwen2', got {got!r}", "capacity counts the Qwen2 family only")
-    wrong = [name for name in _QWEN2_FIELDS if type(data.get(name)) is not int or data[name] < 1]
+        raise RecipeError(f"{config}: expected model_type 'qwen2' or 'llama', got {got!r}", "capacity counts the Qwen2 and Llama families only")
+    wrong = [name for name in _FIELDS if type(data.get(name)) is not int or data[name] < 1]
     if wrong:
         raise RecipeError(f"{config}: expected positive whole numbers in {', '.join(wrong)}", "complete the model's config.json")
     heads = data["num_attention_heads"]
@@ -91,6 +94,7 @@ def read_shape(config: Path) -> ModelShape:
         layers=data["num_hidden_layers"],
         vocabulary=data["vocab_size"],
         tied=bool(data.get("tie_word_embeddings", False)),
+        biased=data["model_type"] == "qwen2",
     )
 
 

@@ -13,8 +13,8 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor
-from transformers import Qwen2ForCausalLM
 
+from agentgym_cli.episode.policies.sampler import CausalModel
 from agentgym_cli.errors import TrainerError
 from agentgym_cli.learn.model import WEIGHTS, load_weights
 
@@ -25,7 +25,7 @@ _GENERATOR = "generator"
 _HINT_DISK = "free some space, then resume the run"
 
 
-def save_checkpoint(folder: Path, *, model: Qwen2ForCausalLM, optimizer: torch.optim.Optimizer, step: int, digest: str) -> str:
+def save_checkpoint(folder: Path, *, model: CausalModel, optimizer: torch.optim.Optimizer, step: int, digest: str) -> str:
     """Write a checkpoint so that ``folder`` is either wholly there or not at all; one that is there is replaced.
 
     Args:
@@ -53,7 +53,7 @@ def save_checkpoint(folder: Path, *, model: Qwen2ForCausalLM, optimizer: torch.o
     return hashlib.sha256(weights).hexdigest()
 
 
-def load_checkpoint(folder: Path, *, model: Qwen2ForCausalLM, optimizer: torch.optim.Optimizer, digest: str) -> int:
+def load_checkpoint(folder: Path, *, model: CausalModel, optimizer: torch.optim.Optimizer, digest: str) -> int:
     """Put a checkpoint's weights, optimizer state and generator in place; returns its step.
 
     Raises:
@@ -79,7 +79,7 @@ def load_checkpoint(folder: Path, *, model: Qwen2ForCausalLM, optimizer: torch.o
     return step
 
 
-def _weights(model: Qwen2ForCausalLM) -> dict[str, Tensor]:
+def _weights(model: CausalModel) -> dict[str, Tensor]:
     """Tensors of the model, a tied head left out."""
     tied = {"lm_head.weight"} if model.config.tie_word_embeddings else set()
     return {name: tensor.detach().contiguous() for name, tensor in model.state_dict().items() if name not in tied}

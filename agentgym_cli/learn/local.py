@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
-from transformers import Qwen2ForCausalLM
 
+from agentgym_cli.episode.policies.sampler import CausalModel
 from agentgym_cli.learn.batch import Batch, Example, pieces
 from agentgym_cli.learn.grpo import GroupExamples, Member, by_episode, group_examples
 from agentgym_cli.learn.losses import policy_loss, reference_kl
@@ -67,7 +67,7 @@ class _Sums:
 class GrpoTrainer:
     """Improves ``model`` from groups of episodes. Keeps the optimizer, and a frozen copy of the model where KL has a weight."""
 
-    def __init__(self, model: Qwen2ForCausalLM, spec: TrainSpec, *, temperature: float, seed: int) -> None:
+    def __init__(self, model: CausalModel, spec: TrainSpec, *, temperature: float, seed: int) -> None:
         self.model = model
         self.optimizer = make_optimizer(model, weight_decay=spec.weight_decay, parameters=spec.parameters)
         assert isinstance(spec.algorithm, GrpoSpec), "another algorithm is refused when the recipe is read"

@@ -1,21 +1,22 @@
-"""The trained model: a Qwen2 network from a folder, made from a seed or read from safetensors. Knows no loss and no episode."""
+"""The trained model: a Qwen2 or Llama network from a folder, made from a seed or read from safetensors. Knows no loss and no episode."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
-from transformers import Qwen2Config, Qwen2ForCausalLM
+from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
+from agentgym_cli.episode.architecture import read_architecture
+from agentgym_cli.episode.policies.sampler import CausalModel
 from agentgym_cli.errors import PolicyError
 
 WEIGHTS = "model.safetensors"
 
 
-def build_model(folder: Path, *, seed: int | None, vocabulary: int, context: int) -> Qwen2ForCausalLM:
+def build_model(folder: Path, *, seed: int | None, vocabulary: int, context: int) -> CausalModel:
     """A float32 model of ``folder``/config.json.
 
     Args:
@@ -35,14 +36,14 @@ def build_model(folder: Path, *, seed: int | None, vocabulary: int, context: int
         )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0 if seed is None else seed)
-        model: Qwen2ForCausalLM = Qwen2ForCausalLM(config)
+        model: CausalModel = LlamaForCausalLM(config) if isinstance(config, LlamaConfig) else Qwen2ForCausalLM(config)
     model.train(False)
     if seed is None:
         load_weights(model, folder / WEIGHTS)
     return model
 
 
-def load_weights(model: Qwen2ForCausalLM, path: Path) -> None:
+def load_weights(model: CausalModel, path: Path) -> None:
     """Read safetensors into ``model``; a tied head may be left out. Raises PolicyError on a file that is not of this model."""
     try:
         tensors = load_file(path)
@@ -57,13 +58,7 @@ def load_weights(model: Qwen2ForCausalLM, path: Path) -> None:
         raise PolicyError(f"{path}: expected the tensors of config.json, got missing {sorted(set(missing) - tied)[:3]}, unknown {unexpected[:3]}")
 
 
-def _config(folder: Path) -> Qwen2Config:
-    path = folder / "config.json"
-    try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as err:
-        raise PolicyError(f"{path}: expected a model configuration, got {type(err).__name__}: {err}") from err
-    if not isinstance(raw, dict) or raw.get("model_type") != "qwen2":
-        raise PolicyError(f"{path} model_type: expected 'qwen2', got {raw.get('model_type') if isinstance(raw, dict) else raw!r}")
-    config: Qwen2Config = Qwen2Config.from_dict(raw)
-    return config
+def _config(folder: Path) -> Qwen2Config | LlamaConfig:
+    found = read_architecture(folder)
+    made: Qwen2Config | LlamaConfig = (LlamaConfig if found.kind == "llama" else Qwen2Config).from_dict(dict(found.settings))
+    return made

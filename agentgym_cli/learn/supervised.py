@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torch import Tensor
-from transformers import Qwen2ForCausalLM
 
+from agentgym_cli.episode.policies.sampler import CausalModel
 from agentgym_cli.episode.types import Trajectory
 from agentgym_cli.errors import TrainerError
 from agentgym_cli.learn.batch import Batch, Example, pieces, with_action_tokens
@@ -33,7 +33,7 @@ class SupervisedMetrics:
 class SupervisedTrainer:
     """Teaches ``model`` demonstrations at a constant learning rate, temperature 1."""
 
-    def __init__(self, model: Qwen2ForCausalLM, *, learning_rate: float) -> None:
+    def __init__(self, model: CausalModel, *, learning_rate: float) -> None:
         self._model = model
         self._learning_rate = learning_rate
         self._optimizer = make_optimizer(model, weight_decay=0.0)

@@ -10,8 +10,8 @@ from typing import Literal
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from transformers import Qwen2ForCausalLM
 
+from agentgym_cli.episode.policies.sampler import CausalModel
 from agentgym_cli.errors import TrainerError
 from agentgym_cli.learn.batch import Batch
 
@@ -33,7 +33,7 @@ class Update:
     """Before clipping."""
 
 
-def make_optimizer(model: Qwen2ForCausalLM, *, weight_decay: float, parameters: Literal["all", "gains"] = "all") -> torch.optim.AdamW:
+def make_optimizer(model: CausalModel, *, weight_decay: float, parameters: Literal["all", "gains"] = "all") -> torch.optim.AdamW:
     """AdamW over all parameters, or over the vectors among them (gains of the norms, biases), the rest frozen; each update gives its rate."""
     for parameter in model.parameters():
         parameter.requires_grad_(parameters == "all" or parameter.dim() == 1)
@@ -42,7 +42,7 @@ def make_optimizer(model: Qwen2ForCausalLM, *, weight_decay: float, parameters: 
     return torch.optim.AdamW(trained, lr=0.0, betas=(0.9, 0.99), weight_decay=weight_decay, fused=True)
 
 
-def action_scores(model: Qwen2ForCausalLM, batch: Batch, *, temperature: float) -> ActionScores:
+def action_scores(model: CausalModel, batch: Batch, *, temperature: float) -> ActionScores:
     """Log-probability and entropy of each action token under the distribution it is sampled from, temperature applied.
 
     Causal attention and padding on the right: no token sees padding.
@@ -60,7 +60,7 @@ def action_scores(model: Qwen2ForCausalLM, batch: Batch, *, temperature: float) 
 
 
 def update(
-    model: Qwen2ForCausalLM,
+    model: CausalModel,
     optimizer: torch.optim.Optimizer,
     batches: Sequence[Batch],
     loss_of: Callable[[Batch], Tensor],

@@ -15,8 +15,8 @@ from agentgym_cli.recipe.yaml import KeyPath
 
 Finding = tuple[KeyPath, str]
 """Where, and ``expected ..., got ...``."""
-LEAST_TURN_TOKENS = {"words": 3, "chatml": 10}
-"""Tokens of one turn with an empty observation and one sampled token, by turn format: no turn is shorter."""
+LEAST_TURN_TOKENS = {"words": 3, "chatml": 10, "template": 3}
+"""Tokens of one turn with an empty observation and one sampled token, by turn format: no turn is shorter. A template is taken for the shortest."""
 
 
 def broken_rules(run: Run) -> Iterator[Finding]:
@@ -26,6 +26,7 @@ def broken_rules(run: Run) -> Iterator[Finding]:
     yield from _horizon(run)
     yield from _sizes(run)
     yield from lacking(run)
+    yield from _turns(run)
     yield from _cluster(run)
     if run.train is None and run.evaluation.every is not None:
         yield ("evaluation", "every"), f"expected null where nothing is trained, got {run.evaluation.every}"
@@ -109,6 +110,16 @@ def _sizes(run: Run) -> Iterator[Finding]:
         episodes = train.tasks_per_step * train.algorithm.group_size
         if train.updates_per_step > episodes:
             yield ("train", "updates_per_step"), f"expected at most the {episodes} episodes of a step, got {train.updates_per_step}"
+
+
+def _turns(run: Run) -> Iterator[Finding]:
+    """The local engine lays out turns by a chat template, or by a format of our own, and ignores neither."""
+    if run.engine.kind != "local" or run.prompt.turn_format == "template":
+        return
+    if run.policy.model is not None and run.policy.model.chat_template is not None:
+        yield ("prompt", "turn_format"), f"expected template, since policy.model.chat_template names one, got {run.prompt.turn_format}"
+    if run.prompt.history == "append":
+        yield ("prompt", "history"), f"expected exact with turn format {run.prompt.turn_format}, which rewrites no turn, got append"
 
 
 def longest(horizon: HorizonSpec) -> int:

@@ -37,11 +37,11 @@ GREEDY = 0.0
 class LocalEngine:
     """One model, its tokenizer and its decoder: what all phases of a run share."""
 
-    def __init__(self, run: Run, *, model_folder: Path, tokenizer_folder: Path, system_prompt: str) -> None:
+    def __init__(self, run: Run, *, model_folder: Path, tokens: TurnTokens, system_prompt: str) -> None:
         """Raises PolicyError when model, tokenizer and budgets do not fit each other."""
         settle(run.engine.threads)
         self.run = run
-        self.tokens = TurnTokens.from_file(tokenizer_folder / "tokenizer.json", run.prompt.turn_format)
+        self.tokens = tokens
         self.system_prompt = system_prompt
         seed = run.seed if run.policy.own_model.weights == "seed" else None
         context = run.budgets.context_tokens

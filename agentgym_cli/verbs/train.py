@@ -16,6 +16,7 @@ from agentgym_cli.verbs.prepare import Prepared, prepare
 from agentgym_cli.verbs.progress import Progress
 from agentgym_cli.verbs.request import Request
 from agentgym_cli.verbs.segment import Finished, open_segment
+from agentgym_cli.verbs.turns import turn_tokens
 from agentgym_cli.verbs.world import open_world
 
 if TYPE_CHECKING:
@@ -39,9 +40,8 @@ def load_engine(prepared: Prepared) -> LocalEngine:
     """The local engine of a run; the door through which torch is loaded. Raises PolicyError."""
     from agentgym_cli.verbs.local import LocalEngine
 
-    return LocalEngine(
-        prepared.run, model_folder=prepared.model_folder, tokenizer_folder=prepared.tokenizer_folder, system_prompt=prepared.system_prompt
-    )
+    tokens = turn_tokens(prepared.run, beside=prepared.frozen.beside)
+    return LocalEngine(prepared.run, model_folder=prepared.model_folder, tokens=tokens, system_prompt=prepared.system_prompt)
 
 
 def _trainable(prepared: Prepared) -> TrainSpec:

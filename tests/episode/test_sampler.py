@@ -14,7 +14,7 @@ from agentgym_cli.episode.policies.protocol import SlotReply, SlotRequest
 from agentgym_cli.episode.policies.sampler import TorchDecoder
 from agentgym_cli.errors import PolicyError
 from agentgym_cli.learn.model import build_model
-from tests.learn.models import VOCABULARY, tiny_model
+from tests.learn.models import VOCABULARY, tiny_llama, tiny_model
 
 pytestmark = pytest.mark.torch
 
@@ -44,8 +44,9 @@ def by_forward(model: Qwen2ForCausalLM, context: list[int], reply: SlotReply, te
 
 @pytest.mark.parametrize("kv_heads", [1, 2])
 @pytest.mark.parametrize("temperature", [1.0, 0.6])
-def test_log_probabilities_agree_with_the_models_own_forward_pass_over_three_turns(kv_heads, temperature):
-    model = tiny_model(3, kv_heads=kv_heads)
+@pytest.mark.parametrize("network", [tiny_model, tiny_llama])
+def test_log_probabilities_agree_with_the_models_own_forward_pass_over_three_turns(network, kv_heads, temperature):
+    model = network(3, kv_heads=kv_heads)
     decoder = make_decoder(model)
     contexts: dict[int, list[int]] = {slot: [] for slot in (0, 2, 3)}
     for turn, length in enumerate((11, 3, 17)):

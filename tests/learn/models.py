@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 import torch
-from transformers import Qwen2Config, Qwen2ForCausalLM
+from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
 from agentgym_cli.episode.types import Trajectory
 from agentgym_cli.recipe.schema.algorithms import GrpoSpec
@@ -29,6 +29,13 @@ def tiny_model(seed: int = 0, *, kv_heads: int = 1) -> Qwen2ForCausalLM:
     )
     torch.manual_seed(seed)
     return Qwen2ForCausalLM(config).eval()
+
+
+def tiny_llama(seed: int = 0, *, kv_heads: int = 1) -> LlamaForCausalLM:
+    """The same sizes without biases."""
+    config = LlamaConfig(**{key: value for key, value in tiny_model(kv_heads=kv_heads).config.to_diff_dict().items() if key != "model_type"})
+    torch.manual_seed(seed)
+    return LlamaForCausalLM(config).eval()
 
 
 def trajectory(spoken: str, *, offset: int = 0, logprob: float = -1.0) -> Trajectory:

@@ -59,8 +59,8 @@ def test_a_model_that_is_too_small_is_refused(tmp_path, vocabulary, context, sai
 
 
 def test_another_architecture_is_refused(tmp_path):
-    with pytest.raises(PolicyError, match="model_type: expected 'qwen2', got 'llama'"):
-        build(make_folder(tmp_path, model_type="llama"))
+    with pytest.raises(PolicyError, match="model_type: expected llama or qwen2, got 'gpt2'"):
+        build(make_folder(tmp_path, model_type="gpt2"))
 
 
 @pytest.mark.parametrize("text", [None, "{", "[]"])

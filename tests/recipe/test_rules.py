@@ -11,6 +11,7 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Split
 
 from agentgym_cli.env.contract import InfraCause
+from agentgym_cli.episode.layouts import LAYOUTS
 from agentgym_cli.episode.tokens import TurnTokens
 from agentgym_cli.errors import RecipeError
 from agentgym_cli.recipe.features import ENGINES, FEATURES, table
@@ -97,8 +98,10 @@ def test_the_least_tokens_of_a_turn_are_those_of_the_layout() -> None:
     tokenizer = Tokenizer(WordLevel({word: number for number, word in enumerate(words)}, unk_token="<unk>"))
     tokenizer.pre_tokenizer = Split("\n", "isolated")
     tokenizer.add_special_tokens(["<|im_start|>", "<|im_end|>", "<obs>", "<act>", "<end>"])
-    for turn_format, least in LEAST_TURN_TOKENS.items():
-        between = TurnTokens(tokenizer, turn_format).next("", stop_sampled=True)  # type: ignore[arg-type]
+    assert LEAST_TURN_TOKENS.keys() == {*LAYOUTS, "template"}
+    for turn_format in LAYOUTS:
+        least = LEAST_TURN_TOKENS[turn_format]
+        between = TurnTokens(tokenizer, turn_format).next("", stop_sampled=True)
         assert len(between) + 1 == least, turn_format
 
 
@@ -230,3 +233,25 @@ def test_profiles_have_names_that_a_run_can_have(tmp_path: Path) -> None:
 
 def test_the_causes_that_a_recipe_can_retry_are_those_that_an_environment_can_have() -> None:
     assert get_args(Cause) == tuple(cause.value for cause in InfraCause)
+
+
+@pytest.mark.parametrize(
+    ("override", "text"),
+    [
+        (
+            "prompt={history: append, action_format: plain}",
+            "prompt.history: expected exact with turn format chatml, which rewrites no turn, got append",
+        ),
+        (
+            "policy.model.chat_template=recipe.yaml",
+            "prompt.turn_format: expected template, since policy.model.chat_template names one, got chatml",
+        ),
+    ],
+)
+def test_the_local_engine_ignores_no_word_about_turns(tmp_path: Path, override: str, text: str) -> None:
+    assert text in complaint(write_recipe(tmp_path), override)
+
+
+def test_a_chat_template_is_for_the_turn_format_template(tmp_path: Path) -> None:
+    words = ("prompt={turn_format: template, history: append, action_format: plain}", "policy.model.chat_template=chat.jinja")
+    assert made(write_recipe(tmp_path), *words).run.prompt.history == "append"

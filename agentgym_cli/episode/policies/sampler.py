@@ -1,4 +1,4 @@
-"""Batched sampling over a Qwen2 model's weights with a preallocated key/value cache of fixed shape. Knows no episodes, text or gradients.
+"""Batched sampling over the weights of a Qwen2 or Llama model with a key/value cache of fixed shape. Knows no episodes, text or gradients.
 
 A first prompt is read alone, (1, its length); later tokens in fixed shapes, (block, CHUNK) and (block, 1), idle rows as padding. So a row's bits
 depend on its own tokens, seed and temperature alone. No token is banned: the distribution sampled from is the one the trainer scores.
@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
-from transformers import Qwen2ForCausalLM
+from transformers import LlamaForCausalLM, Qwen2ForCausalLM
 
 from agentgym_cli.episode.policies.protocol import SlotReply, SlotRequest
 from agentgym_cli.errors import PolicyError
 
+CausalModel: TypeAlias = Qwen2ForCausalLM | LlamaForCausalLM
+"""The networks of episode/architecture.py: the same block, with biased queries, keys and values or without biases."""
 BLOCK = 64
 """Most slots computed together, always as many; a block without an active row is skipped, which changes no bits."""
 CHUNK = 8
@@ -30,7 +33,7 @@ class _Layer:
     """Weights of one block; the fused ones are copies, the others the model's own tensors."""
 
     qkv_weight: Tensor
-    qkv_bias: Tensor
+    qkv_bias: Tensor | None
     out: Tensor
     gate_up: Tensor
     down: Tensor
@@ -53,7 +56,7 @@ class TorchDecoder:
     Call ``load`` after every change of the weights. Raises PolicyError when a request does not fit its slot's context.
     """
 
-    def __init__(self, model: Qwen2ForCausalLM, *, slots: int, context: int, stop_ids: frozenset[int], policy_version: int = 0) -> None:
+    def __init__(self, model: CausalModel, *, slots: int, context: int, stop_ids: frozenset[int], policy_version: int = 0) -> None:
         config = model.config
         self.slots = slots
         self.context = context
@@ -89,7 +92,7 @@ class TorchDecoder:
             self._layers = [
                 _Layer(
                     qkv_weight=torch.cat([a.q_proj.weight, a.k_proj.weight, a.v_proj.weight]),
-                    qkv_bias=torch.cat([a.q_proj.bias, a.k_proj.bias, a.v_proj.bias]),
+                    qkv_bias=None if a.q_proj.bias is None else torch.cat([a.q_proj.bias, a.k_proj.bias, a.v_proj.bias]),
                     out=a.o_proj.weight.detach(),
                     gate_up=torch.cat([block.mlp.gate_proj.weight, block.mlp.up_proj.weight]),
                     down=block.mlp.down_proj.weight.detach(),

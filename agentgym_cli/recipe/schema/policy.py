@@ -23,7 +23,7 @@ class ModelSpec:
     tokenizer: Annotated[str, Field(min_length=1)] | None = None
     """Folder with tokenizer.json (or hub name, for engines that fetch); None is the model's own."""
     chat_template: Annotated[str, Field(min_length=1)] | None = None
-    """File with a chat template (Jinja); None is the tokenizer's own, or ``prompt.turn_format`` for the local engine."""
+    """File with a chat template (Jinja); None is the tokenizer's own. The local engine uses one with ``prompt.turn_format`` ``template``."""
 
 
 @section

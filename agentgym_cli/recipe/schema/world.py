@@ -77,8 +77,12 @@ class PromptSpec:
 
     system: Annotated[str, Field(min_length=1)] | None = None
     """Text file with the instructions; None uses the dialect's own prompt; ``none`` says nothing."""
-    turn_format: Literal["words", "chatml"] = "chatml"
-    """How turns are laid out as tokens."""
+    turn_format: Literal["words", "chatml", "template"] = "chatml"
+    """How turns are laid out as tokens: two formats of our own, or ``template``, the rule of the model's chat template
+    (``policy.model.chat_template``, else the tokenizer's own)."""
+    history: Literal["exact", "append"] = "exact"
+    """What is done about a chat template that rewrites earlier turns, as some drop ``<think>`` blocks: ``exact`` refuses it; ``append`` keeps every
+    turn as it was sampled, in sampling and in training, and appends the template's own rule for the next one."""
     action_format: ActionFormat = "react"
     """``react`` reads the text behind ``Action:``; ``function_call`` a JSON object that names a function and its arguments; ``code_block`` what
     stands between triple backticks; ``plain`` takes the whole response. The dialect says which of them it reads."""
