@@ -17,6 +17,8 @@ from agentgym_cli.episode.policies.endpoint_pace import Gate
 from agentgym_cli.episode.tokens import TurnTokens
 from agentgym_cli.errors import PolicyError, RecipeError
 from agentgym_cli.recipe.addresses import address_problem
+from agentgym_cli.recipe.data import find_data
+from agentgym_cli.recipe.layers import read_chain
 from agentgym_cli.recipe.schema.policy import EndpointSpec
 from agentgym_cli.recipe.wording import listed, shown
 from agentgym_cli.verbs.interrupts import run_interruptible
@@ -25,6 +27,9 @@ from agentgym_cli.verbs.progress import Progress
 from agentgym_cli.verbs.recorder import Recorder
 from agentgym_cli.verbs.request import PolicyChoice, Request
 from agentgym_cli.verbs.turns import turn_tokens
+
+ENDPOINT_PROFILE = "endpoint"
+"""The profile that a recipe made for a served model has."""
 
 
 def with_endpoint(request: Request) -> Request:
@@ -41,8 +46,16 @@ def with_endpoint(request: Request) -> Request:
         raise RecipeError("--endpoint: expected no other policy beside it, got one", "agentgym eval RECIPE --endpoint URL=MODEL")
     model = choice.model or run_interruptible(_only_model(str(choice.endpoint)), "nothing was started")
     said = [f"policy.endpoint.url={json.dumps(choice.endpoint)}"] if choice.endpoint is not None else []
-    overrides = [*request.overrides, *said, f"policy.endpoint.model={json.dumps(model)}", "evaluation.policy=endpoint"]
+    overrides = [*request.overrides, *_profile(request), *said, f"policy.endpoint.model={json.dumps(model)}", "evaluation.policy=endpoint"]
     return replace(request, overrides=overrides, policy=replace(choice, kind="endpoint", model=model))
+
+
+def _profile(request: Request) -> list[str]:
+    """A recipe's profile for endpoints is taken where it has one and nobody names another."""
+    if any(override.startswith("profile=") for override in request.overrides):
+        return []
+    sections = [file.data.get("profiles") for file in read_chain(find_data(request.target, where="recipe"))]
+    return [f"profile={ENDPOINT_PROFILE}"] if any(isinstance(each, dict) and ENDPOINT_PROFILE in each for each in sections) else []
 
 
 def moved(prepared: Prepared, choice: PolicyChoice) -> Prepared:
