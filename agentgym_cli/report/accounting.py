@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agentgym_cli.report.statistics import Interval, TaskSums, over_tasks, wilson
+from agentgym_cli.report.statistics.intervals import Interval, TaskSums, over_tasks, wilson
 from agentgym_cli.store.rows import CountsRow
 
 

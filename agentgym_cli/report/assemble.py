@@ -11,7 +11,8 @@ from agentgym_cli.report.degraded import PhaseFailures, degraded
 from agentgym_cli.report.frozen import FrozenFacts, read_facts
 from agentgym_cli.report.learning import assemble_learning
 from agentgym_cli.report.model import Category, Checkpoint, Comparison, Header, Part, Pointer, Probe, Report, Segment, Spent, Stop
-from agentgym_cli.report.statistics import difference, paired
+from agentgym_cli.report.statistics.intervals import difference
+from agentgym_cli.report.statistics.paired import paired
 from agentgym_cli.store.rows import (
     AttemptsRow,
     CheckpointRow,

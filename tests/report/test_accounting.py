@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from agentgym_cli.report.accounting import Rate, account, account_first_attempts, account_rows, change, share
-from agentgym_cli.report.statistics import Interval
+from agentgym_cli.report.statistics.intervals import Interval
 from agentgym_cli.store.rows import CountsRow
 
 COUNTS = st.integers(0, 500)
@@ -81,13 +81,15 @@ def test_categories_add_up() -> None:
 
 def test_several_episodes_of_a_task_are_clustered() -> None:
     row = make_row(
-        success=60, failure=40, most_samples=4, tasks=25, tasks_scored=25, success_squared=240, success_scheduled=240,
+        success=60, failure=40, most_samples=4, tasks=25, tasks_scored=25, success_squared=210, success_scheduled=240,
         scheduled_squared=400, success_scored=240, scored_squared=400, infra_squared=0, infra_scheduled=0,
     )  # fmt: skip
     ours = account_rows([row])
-    half = stats.t.ppf(0.975, 24) * (25 / 24 * (240 - 2 * 0.6 * 240 + 0.36 * 400)) ** 0.5 / 100
+    # Wilson's ends with n = p (1 - p) / v and t(24) in place of z.
+    n, t = 0.24 / (25 / 24 * (210 - 2 * 0.6 * 240 + 0.36 * 400) / 100**2), stats.t.ppf(0.975, 24)
+    centre, half = (0.6 + t * t / (2 * n)) / (1 + t * t / n), t / (1 + t * t / n) * (0.24 / n + t * t / (4 * n * n)) ** 0.5
     assert ours.end_to_end.method == "t over tasks"
-    assert (ours.end_to_end.low, ours.end_to_end.high) == pytest.approx((0.6 - half, 0.6 + half))
+    assert (ours.end_to_end.low, ours.end_to_end.high) == pytest.approx((centre - half, centre + half))
     assert ours.infra_share.method == "wilson over tasks"
 
 

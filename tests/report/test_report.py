@@ -325,7 +325,9 @@ def test_several_samples_of_a_task_are_clustered_and_labelled(store: Connection,
     report = report_of(store, tmp_path / "r1", [*START, *records])
     (part,) = report.parts
     means = [1.0 if task % 4 == 0 else 0.5 if task % 2 else 0.0 for task in range(20)]
-    half = 2.093024054408263 * (sum((mean - 0.5) ** 2 for mean in means) / 19 / 20) ** 0.5
+    # t(19) = 2.0930; the ends are where a share q is t standard errors away: (q - 0.5)^2 = t^2 v q (1 - q) / 0.25
+    spread = 2.093024054408263**2 * sum((mean - 0.5) ** 2 for mean in means) / 19 / 20 / 0.25
+    half = 0.5 * (spread / (1 + spread)) ** 0.5
     rate = part.accounting.end_to_end
     assert (rate.count, rate.denominator, rate.method) == (20, 40, "t over tasks")
     assert (rate.low, rate.high) == pytest.approx((0.5 - half, 0.5 + half), rel=1e-9)

@@ -8,9 +8,10 @@ from statistics import mean, stdev
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
+from scipy import optimize, stats
 
-from agentgym_cli.report.statistics import TaskSums, difference, over_tasks, paired, wilson
+from agentgym_cli.report.statistics.intervals import TaskSums, difference, mean_over_tasks, over_tasks, wilson
+from agentgym_cli.report.statistics.paired import paired
 
 
 @settings(max_examples=50, deadline=None)
@@ -42,14 +43,34 @@ def sums(tasks: list[tuple[int, int]]) -> TaskSums:
     return TaskSums(tasks=len(tasks), xx=sum(x * x for x, _ in tasks), xn=sum(x * n for x, n in tasks), nn=sum(n * n for _, n in tasks))
 
 
+def scored(share: float, error: float, tasks: int) -> tuple[float, float]:
+    """Ends of the values q with |share - q| <= t * error * sqrt(q (1 - q) / (share (1 - share))), found by bisection."""
+    reach = stats.t.ppf(0.975, tasks - 1)
+
+    def beyond(q: float) -> float:
+        return abs(share - q) - reach * error * sqrt(q * (1 - q) / (share * (1 - share)))
+
+    return optimize.brentq(beyond, 1e-12, share, xtol=1e-15), optimize.brentq(beyond, share, 1 - 1e-12, xtol=1e-15)
+
+
 def test_with_equal_samples_the_interval_over_tasks_is_the_t_interval_of_task_means() -> None:
     successes = [number * 7 % 5 for number in range(25)]
     means = [x / 4 for x in successes]
-    half = stats.t.ppf(0.975, 24) * stdev(means) / sqrt(25)
     ours = over_tasks(sum(successes), 100, sums([(x, 4) for x in successes]))
+    again = mean_over_tasks(25, sum(means), sum(value * value for value in means))
     assert ours is not None
-    assert (ours.low, ours.high) == pytest.approx((mean(means) - half, mean(means) + half), rel=1e-12)
-    assert ours.method == "t over tasks"
+    assert again is not None
+    assert (ours.low, ours.high) == pytest.approx(scored(mean(means), stdev(means) / sqrt(25), 25), rel=1e-9)
+    assert (again.low, again.high) == pytest.approx((ours.low, ours.high), rel=1e-12)
+    assert ours.method == again.method == "t over tasks"
+
+
+def test_with_many_tasks_the_interval_over_tasks_is_the_mean_and_t_errors_on_both_sides() -> None:
+    means = [number % 5 / 4 for number in range(20_000)]
+    half = stats.t.ppf(0.975, 19_999) * stdev(means) / sqrt(20_000)
+    ours = over_tasks(40_000, 80_000, sums([(number % 5, 4) for number in range(20_000)]))
+    assert ours is not None
+    assert (ours.low, ours.high) == pytest.approx((0.5 - half, 0.5 + half), rel=1e-6)
 
 
 def test_with_unequal_samples_the_interval_over_tasks_is_the_ratio_estimators() -> None:
@@ -57,10 +78,9 @@ def test_with_unequal_samples_the_interval_over_tasks_is_the_ratio_estimators() 
     total = sum(n for _, n in tasks)
     share = sum(x for x, _ in tasks) / total
     error = sqrt(30 / 29 * sum((x - share * n) ** 2 for x, n in tasks)) / total
-    half = stats.t.ppf(0.975, 29) * error
     ours = over_tasks(sum(x for x, _ in tasks), total, sums(tasks))
     assert ours is not None
-    assert (ours.low, ours.high) == pytest.approx((share - half, share + half), rel=1e-12)
+    assert (ours.low, ours.high) == pytest.approx(scored(share, error, 30), rel=1e-9)
 
 
 def test_with_few_tasks_the_interval_is_wilsons_on_tasks() -> None:
