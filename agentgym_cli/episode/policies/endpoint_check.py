@@ -21,6 +21,7 @@ MODELS_SECONDS = 15.0
 WARM_SECONDS = 30.0
 """How long a server that is still loading its model is waited for."""
 GREETING = "Hello"
+_ADDRESS_HINT = "the address of most servers ends in /v1, e.g. http://127.0.0.1:8000/v1"
 _SEED_BITS = 2**31 - 1
 """Of an attempt's seed, as many as every server takes."""
 _LIMIT, _OTHER_LIMIT = "max_tokens", "max_completion_tokens"
@@ -154,7 +155,7 @@ async def models_of(server: LlmServer) -> dict[str, dict[str, Json]] | None:
 def _no_llm_server(server: LlmServer, got: str) -> PolicyError:
     return PolicyError(
         f"policy.endpoint.url: expected a server of OpenAI's protocol with a list of models at {server.url}/models, got {got}",
-        "the address of most servers ends in /v1, e.g. http://127.0.0.1:8000/v1",
+        _ADDRESS_HINT,
     )
 
 
@@ -176,11 +177,13 @@ async def _first_token(server: LlmServer, manner: Manner, prompt: Mapping[str, J
             if not _is_bad_request(err):
                 break
     assert refusal is not None
-    raise PolicyError(f"policy.endpoint: {refusal.message}", refusal.hint or "the server's log says more") from refusal
+    hint = _ADDRESS_HINT if _status(refusal) == 404 else refusal.hint or "the server's log says more"
+    raise PolicyError(f"policy.endpoint: {refusal.message}", hint) from refusal
 
 
-def _is_bad_request(err: PolicyError) -> bool:
-    return isinstance(err.__cause__, Refused) and err.__cause__.status in (400, 422)
+def _status(err: PolicyError) -> int:
+    """Of the reply behind an error; 0 where there was none."""
+    return err.__cause__.status if isinstance(err.__cause__, Refused) else 0
 
 
 def _simpler(manner: Manner) -> list[Manner]:
