@@ -174,7 +174,7 @@ async def _first_token(server: LlmServer, manner: Manner, prompt: Mapping[str, J
             raise _no_llm_server(server, err.message) from err
         except PolicyError as err:
             refusal = refusal or err
-            if not _is_bad_request(err):
+            if _status(err) not in (400, 422):
                 break
     assert refusal is not None
     hint = _ADDRESS_HINT if _status(refusal) == 404 else refusal.hint or "the server's log says more"
