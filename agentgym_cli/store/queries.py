@@ -89,11 +89,11 @@ order by c.at_step nulls first, c.split, c.category
 
 _STOPS = f"""
 select
-    phase, split, {_STEP} as at_step, coalesce(stop, 'missing') as stop, cause, count(*) as episodes,
+    phase, split, {_STEP} as at_step, coalesce(stop, 'missing') as stop, cause, outcome, count(*) as episodes,
     min(coalesce(left(detail, 400), '')) as example
 from episodes_final where run = ?
 group by all
-order by at_step nulls first, split, episodes desc, stop, cause
+order by at_step nulls first, split, episodes desc, stop, cause, outcome
 """
 
 _ATTEMPTS = f"""
@@ -144,12 +144,13 @@ _CHECKPOINTS = "select step, path, digest from checkpoints_final where run = ? o
 _UNSCHEDULED = "select kind || ' of ' || episode from unscheduled where run = ? order by all limit 3"
 
 
-def _fetch(connection: Connection, row: type[R], sql: str, parameters: Sequence[object] = ()) -> list[R]:
+def fetch(connection: Connection, row: type[R], sql: str, parameters: Sequence[object] = ()) -> list[R]:
+    """Rows of a query whose columns come in the order of the fields of ``row``."""
     names = [field.name for field in fields(row)]  # type: ignore[arg-type]
     return [row(**dict(zip(names, values, strict=True))) for values in rows_of(connection, sql, parameters)]
 
 
-def _by_phase(rows: list[P]) -> list[P]:
+def by_phase(rows: list[P]) -> list[P]:
     """In the order in which phases happen; within a phase as the query ordered them."""
     return sorted(rows, key=lambda row: (_PHASES.index(row.phase) if row.phase in _PHASES else len(_PHASES), row.phase))
 
@@ -160,7 +161,7 @@ _SHOWN = 100
 
 def list_runs(connection: Connection) -> list[RunRow]:
     """All runs of the store, oldest first."""
-    return _fetch(connection, RunRow, _RUNS)
+    return fetch(connection, RunRow, _RUNS)
 
 
 def find_run(connection: Connection, text: str) -> RunRow:
@@ -189,7 +190,7 @@ def find_run(connection: Connection, text: str) -> RunRow:
 
 def segments(connection: Connection, run: str) -> list[SegmentRow]:
     """Segments of a run in order."""
-    return _fetch(connection, SegmentRow, _SEGMENTS, [run])
+    return fetch(connection, SegmentRow, _SEGMENTS, [run])
 
 
 def counts(connection: Connection, run: str) -> list[CountsRow]:
@@ -201,39 +202,39 @@ def counts(connection: Connection, run: str) -> list[CountsRow]:
     strays = rows_of(connection, _UNSCHEDULED, [run])
     if strays:
         raise StoreError(f"run {run!r}: expected every record to be scheduled, got {', '.join(str(stray[0]) for stray in strays)}")
-    return _by_phase(_fetch(connection, CountsRow, _COUNTS, [run]))
+    return by_phase(fetch(connection, CountsRow, _COUNTS, [run]))
 
 
 def stops(connection: Connection, run: str) -> list[StopRow]:
     """Stop reasons and infra causes by phase and split; ``missing`` where no attempt counts."""
-    return _by_phase(_fetch(connection, StopRow, _STOPS, [run]))
+    return by_phase(fetch(connection, StopRow, _STOPS, [run]))
 
 
 def attempts(connection: Connection, run: str) -> list[AttemptsRow]:
     """All attempts that are not superseded, by phase and split."""
-    return _by_phase(_fetch(connection, AttemptsRow, _ATTEMPTS, [run]))
+    return by_phase(fetch(connection, AttemptsRow, _ATTEMPTS, [run]))
 
 
 def pairs(connection: Connection, run: str) -> list[PairRow]:
     """Differences by task between the evaluations after and before training, by split."""
-    return _fetch(connection, PairRow, _PAIRS, [run])
+    return fetch(connection, PairRow, _PAIRS, [run])
 
 
 def curve(connection: Connection, run: str, names: Sequence[str]) -> list[MetricRow]:
     """Metrics of the given names by phase, name and step."""
-    return _by_phase(_fetch(connection, MetricRow, _CURVE, [run, list(names)]))
+    return by_phase(fetch(connection, MetricRow, _CURVE, [run, list(names)]))
 
 
 def metric_totals(connection: Connection, run: str) -> list[MetricTotals]:
     """Every metric of a run, summed up over its steps."""
-    return _by_phase(_fetch(connection, MetricTotals, _METRIC_TOTALS, [run]))
+    return by_phase(fetch(connection, MetricTotals, _METRIC_TOTALS, [run]))
 
 
 def probes(connection: Connection, run: str) -> list[ProbeRow]:
     """Checks of the latest segment that probed."""
-    return _fetch(connection, ProbeRow, _PROBES, [run, run])
+    return fetch(connection, ProbeRow, _PROBES, [run, run])
 
 
 def checkpoints(connection: Connection, run: str) -> list[CheckpointRow]:
     """Checkpoints that count, by step."""
-    return _fetch(connection, CheckpointRow, _CHECKPOINTS, [run])
+    return fetch(connection, CheckpointRow, _CHECKPOINTS, [run])

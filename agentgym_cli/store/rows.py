@@ -95,13 +95,14 @@ class CountsRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopRow:
-    """How often the attempt that counts stopped for a reason (and, for infra errors, a cause)."""
+    """How often the attempt that counts stopped for a reason (and, for infra errors, a cause), by what it counts as."""
 
     phase: str
     split: str
     step: int | None
     stop: str
     cause: str | None
+    outcome: str
     episodes: int
     example: str
     """A message of one of them; foreign text."""

@@ -1,0 +1,81 @@
+"""The named questions about tasks, stages of the horizon, spending and latency. Returns rows; computes no rate."""
+
+from __future__ import annotations
+
+from agentgym_cli.store.db import Connection
+from agentgym_cli.store.queries import fetch
+from agentgym_cli.store.task_rows import CellRow, LatencyRow, SpendingRow, StageRow, TaskRow
+
+_STEP = "case when phase in ('train', 'warm_start') then null else step end"
+_TALLY = """
+    count(*) as scheduled, count(*) filter (outcome = 'success') as success, count(*) filter (outcome in ('success', 'failure')) as scored,
+    count(*) filter (outcome = 'infra_error') as infra_error
+""".strip()
+
+_CELLS = f"""
+with per_task as (
+    select phase, split, {_STEP} as at_step, category, task, {_TALLY} from episodes_final where run = ? group by all
+)
+select phase, split, at_step, category, scheduled, success, scored, infra_error, count(*) as tasks
+from per_task group by all
+order by phase, at_step nulls first, split, category, scheduled, success, scored, infra_error
+"""
+
+_STAGES = f"""
+with episodes as (select horizon, step, task, outcome from episodes_final where run = ? and phase = 'train' and horizon is not null),
+spans as (select horizon, min(step) as first_step, max(step) as last_step from episodes group by horizon),
+per_task as (select horizon, task, {_TALLY} from episodes group by horizon, task)
+select horizon, first_step, last_step, scheduled, success, scored, infra_error, count(*) as tasks
+from per_task join spans using (horizon)
+group by all
+order by first_step, horizon, scheduled, success, scored, infra_error
+"""
+
+_TASKS = f"""
+select task, min(task_digest) as digest, min(category) as category, {_TALLY}, coalesce(sum(reward), 0) as reward, count(reward) as rewards
+from episodes_final where run = ? and phase = ? and split = ? and step = ?
+group by task
+order by task
+"""
+
+_SPENDING = """
+select
+    count(*) as attempts, count(*) filter (outcome = 'infra_error') as infra_error, sum(turns_count) as turns,
+    max(run_tokens_read) as tokens_read, sum(action_tokens) as tokens_sampled, sum(seconds) as attempt_seconds,
+    sum(policy_seconds) as policy_seconds, sum(env_seconds) as env_seconds, max(run_seconds) as run_seconds
+from attempts where run = ?
+"""
+
+# The phase is the first word of an episode's name; a join for it would cost more than the quantiles.
+_LATENCIES = """
+with kept as (select split_part(episode, '/', 1) as phase, policy_seconds, env_seconds from turns where run = ?)
+select
+    phase, count(*) as turns, quantile_cont(policy_seconds, 0.5) as policy_p50, quantile_cont(policy_seconds, 0.95) as policy_p95,
+    quantile_cont(env_seconds, 0.5) as env_p50, quantile_cont(env_seconds, 0.95) as env_p95
+from kept group by phase order by phase
+"""
+
+
+def cells(connection: Connection, run: str) -> list[CellRow]:
+    """Tasks counted by what became of their episodes, by phase, split, step and category."""
+    return fetch(connection, CellRow, _CELLS, [run])
+
+
+def stages(connection: Connection, run: str) -> list[StageRow]:
+    """The same for training by horizon, in the order of the steps."""
+    return fetch(connection, StageRow, _STAGES, [run])
+
+
+def tasks(connection: Connection, run: str, *, phase: str, split: str, step: int) -> list[TaskRow]:
+    """Every task of one split of one evaluation, by name."""
+    return fetch(connection, TaskRow, _TASKS, [run, phase, split, step])
+
+
+def spending(connection: Connection, run: str) -> SpendingRow:
+    """What the run took in all."""
+    return fetch(connection, SpendingRow, _SPENDING, [run])[0]
+
+
+def latencies(connection: Connection, run: str) -> list[LatencyRow]:
+    """Latency of the policy and of the world by phase, over the turns that were kept."""
+    return fetch(connection, LatencyRow, _LATENCIES, [run])
