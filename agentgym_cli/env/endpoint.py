@@ -25,7 +25,7 @@ from agentgym_cli.env.dialect_schema import (
 from agentgym_cli.env.pointer import Json
 from agentgym_cli.env.reply import Reply, SessionId, shortened
 from agentgym_cli.env.socket import Sockets
-from agentgym_cli.env.wire import RawReply, encoded, exchange
+from agentgym_cli.env.wire import Call, RawReply, Target, encoded, exchange
 from agentgym_cli.errors import RecipeError
 from agentgym_cli.recipe.addresses import address_problem
 
@@ -135,9 +135,9 @@ class Endpoint:
 
     async def send(self, route: Route, content: bytes | AsyncIterable[bytes], *, content_type: str = "application/json") -> RawReply:
         """One call of a route with a body of whatever bytes; its reply as it came. For a probe that sends broken requests."""
-        method, url = self._targets[route.call]
+        target = self._targets[route.call]
         headers = httpx.Headers({**self._headers, "content-type": content_type})
-        return await exchange(self._http, httpx.Request(method, url, headers=headers, content=content), seconds=self._seconds)
+        return await exchange(self._http, httpx.Request(target.method, target.url, headers=headers, content=content), seconds=self._seconds)
 
     def _listing(self, observation: str, reply: Reply, choices: str | None) -> str:
         """An observation with a line behind it that lists what can be said, where a reply does."""
@@ -178,15 +178,16 @@ class Endpoint:
             raise
         return session
 
-    def _request(self, call: str, fields: Mapping[str, Json]) -> httpx.Request:
-        method, url = self._targets[call]
-        if method == "GET":
-            return httpx.Request(method, url.copy_merge_params({key: _query(value) for key, value in fields.items()}), headers=self._headers)
-        return httpx.Request(method, url, headers=self._headers, content=encoded(fields))
+    def _request(self, call: str, fields: Mapping[str, Json]) -> Call:
+        target = self._targets[call]
+        if target.method == "GET":
+            url = target.url.copy_merge_params({key: _query(value) for key, value in fields.items()})
+            return Call(Target(target.method, url, self._headers))
+        return Call(target, encoded(fields))
 
-    def _target(self, call: str) -> tuple[str, httpx.URL]:
+    def _target(self, call: str) -> Target:
         method, path = call.split(" ", 1)
-        return method, httpx.URL(self.url + path)
+        return Target(method, httpx.URL(self.url + path), self._headers)
 
 
 def _accepted(raw: RawReply, where: str, *, errors: tuple[Match, ...], not_errors: tuple[Match, ...], full: Match | None) -> Reply:

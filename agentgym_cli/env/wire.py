@@ -6,12 +6,14 @@ import asyncio
 import errno
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import aiohttp
 import httpx
 import orjson
 from httpx_aiohttp import AiohttpTransport
+from multidict import CIMultiDict
+from yarl import URL
 
 from agentgym_cli.env.contract import EnvFailure, InfraCause
 from agentgym_cli.env.pointer import Json
@@ -34,6 +36,38 @@ class RawReply:
     """The header of that name of a reply that is an error, None where it has none."""
 
 
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where calls go and what every one of them says: worked out once, since most of the time of a quick call is its request's making."""
+
+    method: str
+    url: httpx.URL
+    headers: httpx.Headers
+    sent_url: URL = field(init=False)
+    sent_headers: CIMultiDict[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sent_url", URL(str(self.url)))
+        object.__setattr__(self, "sent_headers", CIMultiDict(self.headers.multi_items()))
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request to a target."""
+
+    target: Target
+    content: bytes | None = None
+
+    @property
+    def where(self) -> str:
+        """For messages."""
+        return f"{self.target.method} {self.target.url}"
+
+    def request(self) -> httpx.Request:
+        """The same for a transport without a network."""
+        return httpx.Request(self.target.method, self.target.url, headers=self.target.headers, content=self.content)
+
+
 class DirectClient(httpx.AsyncClient):
     """Hands requests to its transport as they are: no redirect, cookie, authentication or proxy, and half the time of a call."""
 
@@ -51,14 +85,22 @@ class DirectClient(httpx.AsyncClient):
             await response.aread()
         return response
 
+    def network(self) -> aiohttp.ClientSession | None:
+        """The connections underneath, for a call that needs no more than them; None over a transport without a network."""
+        assert not self.is_closed, "a call after the client was closed"
+        if not isinstance(self.transport, AiohttpTransport):
+            return None
+        if not isinstance(self.transport.client, aiohttp.ClientSession):
+            self.transport.client = self.transport.get_client()
+        return self.transport.client
+
     def sockets(self) -> aiohttp.ClientSession:
         """Where WebSockets are opened: over the same connections, which end with this client. A redirect is refused here too."""
         if self._sockets is None:
-            assert isinstance(self.transport, AiohttpTransport), "a WebSocket needs a network"
-            if not isinstance(self.transport.client, aiohttp.ClientSession):
-                self.transport.client = self.transport.get_client()
+            connections = self.network()
+            assert connections is not None, "a WebSocket needs a network"
             self._sockets = aiohttp.ClientSession(
-                connector=self.transport.client.connector,
+                connector=connections.connector,
                 connector_owner=False,
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=aiohttp.ClientTimeout(),
@@ -91,7 +133,7 @@ def another_http(http: httpx.AsyncClient) -> httpx.AsyncClient:
 
 def _connections() -> aiohttp.ClientSession:
     connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE_SECONDS)
-    return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False)
+    return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), timeout=aiohttp.ClientTimeout(), trust_env=False)
 
 
 def _refusing_redirects() -> aiohttp.TraceConfig:
@@ -121,7 +163,7 @@ def _speakable(value: Json) -> Json:
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
-async def exchange(http: httpx.AsyncClient, request: httpx.Request, *, seconds: float) -> RawReply:
+async def exchange(http: httpx.AsyncClient, request: httpx.Request | Call, *, seconds: float) -> RawReply:
     """Send ``request`` once and read its reply.
 
     Args:
@@ -130,21 +172,62 @@ async def exchange(http: httpx.AsyncClient, request: httpx.Request, *, seconds: 
     Raises:
         EnvFailure: CONNECT, TIMEOUT, RESET, or PROTOCOL for what is not HTTP, is encoded, or is larger than MAX_REPLY_BYTES.
     """
-    where = f"{request.method} {request.url}"
     try:
         async with asyncio.timeout(seconds):
-            return await _send(http, request, where)
+            network = http.network() if isinstance(request, Call) and isinstance(http, DirectClient) else None
+            if network is not None and isinstance(request, Call):
+                return await _sent(network, request)
+            return await _send(http, request.request() if isinstance(request, Call) else request, _where(request))
     except TimeoutError as err:
-        raise EnvFailure(InfraCause.TIMEOUT, f"{where}: expected a reply within {seconds:g} s, got none") from err
+        raise EnvFailure(InfraCause.TIMEOUT, f"{_where(request)}: expected a reply within {seconds:g} s, got none") from err
     except (httpx.TransportError, aiohttp.ClientError) as err:
-        raise _failure(where, err) from err
+        raise _failure(_where(request), err) from err
+
+
+def _where(request: httpx.Request | Call) -> str:
+    return request.where if isinstance(request, Call) else f"{request.method} {request.url}"
+
+
+async def _sent(network: aiohttp.ClientSession, call: Call) -> RawReply:
+    """The exchange without httpx in between, which would take more than half of its time."""
+    target = call.target
+    async with network.request(
+        target.method, target.sent_url, headers=target.sent_headers, data=call.content or None, allow_redirects=False, auto_decompress=False
+    ) as response:
+        for encoding in response.headers.getall("content-encoding", ()):
+            if encoding != "identity":
+                raise _encoded(call.where, encoding)
+        body = await _bounded(response.content, call)
+        return RawReply(response.status, body, retry_after=response.headers.get("retry-after") if response.status >= 400 else None)
+
+
+async def _bounded(content: aiohttp.StreamReader, call: Call) -> bytes:
+    body = await content.readany()
+    if content.at_eof() and len(body) <= MAX_REPLY_BYTES:
+        return body
+    whole = bytearray(body)
+    while len(whole) <= MAX_REPLY_BYTES:
+        piece = await content.readany()
+        if not piece:
+            return bytes(whole)
+        whole += piece
+    raise _too_long(call.where)
+
+
+def _encoded(where: str, encoding: object) -> EnvFailure:
+    return EnvFailure(InfraCause.PROTOCOL, f"{where}: expected a body without encoding, got {encoding!r:.80}")
+
+
+def _too_long(where: str) -> EnvFailure:
+    return EnvFailure(InfraCause.PROTOCOL, f"{where}: expected at most {MAX_REPLY_BYTES} bytes, got more")
 
 
 def _failure(where: str, err: Exception) -> EnvFailure:
     """Cause by aiohttp's class where there is one: httpx-aiohttp calls a refused and a lost connection alike a ConnectTimeout."""
-    if isinstance(err, httpx.ConnectError) or isinstance(err.__cause__, aiohttp.ClientConnectorError):
+    below = err if isinstance(err, aiohttp.ClientError) else err.__cause__
+    if isinstance(err, httpx.ConnectError) or isinstance(below, aiohttp.ClientConnectorError):
         return unreachable(where, err)
-    lost = isinstance(err.__cause__, aiohttp.ClientConnectionError)
+    lost = isinstance(below, aiohttp.ClientConnectionError | aiohttp.ClientPayloadError)
     if isinstance(err, httpx.TimeoutException) and not lost:
         return EnvFailure(InfraCause.TIMEOUT, f"{where}: expected a reply, got {_said(err)}")
     if lost or isinstance(err, httpx.NetworkError | httpx.RemoteProtocolError):
@@ -165,7 +248,7 @@ async def _send(http: httpx.AsyncClient, request: httpx.Request, where: str) -> 
     try:
         for name, value in response.headers.raw:
             if name.lower() == b"content-encoding" and value != b"identity":
-                raise EnvFailure(InfraCause.PROTOCOL, f"{where}: expected a body without encoding, got {value[:80]!r}")
+                raise _encoded(where, value.decode("latin-1"))
         status = response.status_code
         return RawReply(status, await _bounded_body(response, where), retry_after=response.headers.get("retry-after") if status >= 400 else None)
     finally:
@@ -178,7 +261,7 @@ async def _bounded_body(response: httpx.Response, where: str) -> bytes:
     async for chunk in response.aiter_bytes() if response.is_stream_consumed else response.aiter_raw():
         body += chunk
         if len(body) > MAX_REPLY_BYTES:
-            raise EnvFailure(InfraCause.PROTOCOL, f"{where}: expected at most {MAX_REPLY_BYTES} bytes, got more")
+            raise _too_long(where)
     return bytes(body)
 
 

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from agentgym_cli.env.contract import EnvFailure, InfraCause
-from agentgym_cli.env.wire import MAX_REPLY_BYTES, build_http, exchange
+from agentgym_cli.env.wire import MAX_REPLY_BYTES, Call, Target, build_http, exchange
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
 
@@ -58,7 +58,11 @@ async def serving(*replies: bytes | None):
 
 async def asked(url: str, *, seconds: float = 5.0) -> bytes:
     async with build_http() as http:
-        return (await exchange(http, httpx.Request("POST", url, content=b"{}"), seconds=seconds)).body
+        return (await exchange(http, a_call(url), seconds=seconds)).body
+
+
+def a_call(url: str, *, method: str = "POST", content: bytes | None = b"{}") -> Call:
+    return Call(Target(method, httpx.URL(url), httpx.Headers({"accept-encoding": "identity"})), content)
 
 
 async def failure(url: str, *, seconds: float = 5.0) -> EnvFailure:
