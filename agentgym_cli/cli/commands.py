@@ -45,10 +45,11 @@ def root(
     """Train and evaluate language-model agents in AgentGym-style environments, with frozen runs and honest denominators."""
 
 
-@app.command(short_help="Check environment servers before a GPU is paid for.")
+@app.command(short_help="Check servers, or a policy, before a GPU is paid for.")
 def probe(
-    recipe: Annotated[str | None, typer.Argument(help="Recipe whose servers are probed.", show_default=False)] = None,
+    recipe: Annotated[str | None, typer.Argument(help="Recipe whose servers, or policy, are probed.", show_default=False)] = None,
     overrides: Overrides = None,
+    policy: Annotated[bool, typer.Option("--policy", help="Qualify the recipe's policy by five checks, in place of its servers.")] = False,
     url: Annotated[list[str] | None, typer.Option("--url", help="Probe this running server instead; may be repeated.", show_default=False)] = None,
     dialect: Annotated[str | None, typer.Option("--dialect", help="Dialect the servers at --url should speak.", show_default=False)] = None,
     level: Annotated[Literal["quick", "full", "soak"], typer.Option("--level", help="How much is checked.")] = "quick",
@@ -60,14 +61,19 @@ def probe(
     junit: Annotated[Path | None, typer.Option("--junit", help="Also write the result to this file, as JUnit XML.", show_default=False)] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check environment servers against their contract, before a GPU is paid for."""
+    """Check environment servers against their contract, or a policy by five checks, before a GPU is paid for."""
     from agentgym_cli.cli.live import stderr_progress
+    from agentgym_cli.cli.show_policy import show_qualification
     from agentgym_cli.cli.show_probe import show_probe
     from agentgym_cli.verbs.probe import ProbeRequest, probe_servers
+    from agentgym_cli.verbs.probe_policy import probe_policy
 
     where = ProbeRequest(recipe=recipe, overrides=overrides or [], urls=url or [], dialect=dialect, token_variable=token_variable)
     request = replace(where, level=level, idle_seconds=idle_seconds, files=[output, junit])
-    show_probe(probe_servers(request, progress=stderr_progress()), as_json=as_json, output=output, junit=junit)
+    if policy:
+        show_qualification(probe_policy(request), as_json=as_json, output=output)
+    else:
+        show_probe(probe_servers(request, progress=stderr_progress()), as_json=as_json, output=output, junit=junit)
 
 
 @app.command(short_help="Train a policy and report on it.")

@@ -37,9 +37,9 @@ def show_probe(report: ProbeReport, *, as_json: bool, output: Path | None = None
     else:
         _print(report, stdout_console())
     if output is not None:
-        _write(output, json.dumps(values(report), sort_keys=True, ensure_ascii=False, indent=2) + "\n")
+        write_result(output, json.dumps(values(report), sort_keys=True, ensure_ascii=False, indent=2) + "\n")
     if junit is not None:
-        _write(junit, junit_xml(report))
+        write_result(junit, junit_xml(report))
     if not report.ok:
         raise probe_failure(report)
 
@@ -68,7 +68,7 @@ def _print_server(report: ProbeReport, server: ServerReport, console: Console) -
     for name, least in (("check", 16), ("result", 15), ("detail", 30)):
         table.add_column(name, min_width=least, overflow="fold")
     for check in server.checks:
-        table.add_row(check.name, _coloured(check.result, check.result), _clean(check.detail))
+        table.add_row(check.name, coloured(check.result, check.result), _clean(check.detail))
     console.print(table)
     for check in server.checks:
         if check.rungs:
@@ -92,7 +92,7 @@ def _print_side_by_side(servers: Sequence[ServerReport], console: Console) -> No
     for number, _ in enumerate(servers, start=1):
         table.add_column(str(number), justify="right", no_wrap=True)
     for row in zip(*(server.checks for server in servers), strict=True):
-        table.add_row(row[0].name, *(_coloured(_SHORT[check.result], check.result) for check in row))
+        table.add_row(row[0].name, *(coloured(_SHORT[check.result], check.result) for check in row))
     console.print(table)
     for number, server in enumerate(servers, start=1):
         console.print(f" {number}  {_clean(server.url)}", soft_wrap=True)
@@ -107,7 +107,7 @@ def _print_summaries(servers: Sequence[ServerReport], console: Console) -> None:
         table.add_column(result, justify="right", no_wrap=True)
     for number, server in enumerate(servers, start=1):
         count = Counter[str](check.result for check in server.checks)
-        cells = (_coloured(str(count[result]), result if count[result] else "n/a") for result in _COLOURS)
+        cells = (coloured(str(count[result]), result if count[result] else "n/a") for result in _COLOURS)
         table.add_row(str(number), _clean(server.url), *cells)
     console.print(table)
 
@@ -122,7 +122,7 @@ def _print_findings(servers: Sequence[ServerReport], console: Console) -> None:
                     found.setdefault((wanted, check.name, check.detail), []).append(number)
     for (result, name, detail), numbers in found.items():
         where = f"server{'s' if len(numbers) > 1 else ''} {', '.join(_ranges(numbers))}"
-        console.print(f"{_coloured(result, result)}: {name} at {where}: {_clean(detail)}", soft_wrap=True)
+        console.print(f"{coloured(result, result)}: {name} at {where}: {_clean(detail)}", soft_wrap=True)
 
 
 def _ranges(numbers: Sequence[int]) -> Iterator[str]:
@@ -135,7 +135,8 @@ def _ranges(numbers: Sequence[int]) -> Iterator[str]:
         last = number or last
 
 
-def _coloured(text: str, result: str) -> str:
+def coloured(text: str, result: str) -> str:
+    """A text in the colour of a result, as markup."""
     return f"[{_COLOURS[result]}]{text}[/{_COLOURS[result]}]"
 
 
@@ -143,7 +144,8 @@ def _clean(text: str) -> str:
     return escape(for_terminal(text, limit=_LONGEST))
 
 
-def _write(path: Path, text: str) -> None:
+def write_result(path: Path, text: str) -> None:
+    """Write what a probe found. Raises StoreError."""
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as err:

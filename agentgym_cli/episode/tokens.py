@@ -50,6 +50,11 @@ class TurnTokens:
         return self._control
 
     @property
+    def layout(self) -> Layout:
+        """The text around messages."""
+        return self._layout
+
+    @property
     def vocabulary(self) -> int:
         """Number of token ids, added tokens included."""
         return self._tokenizer.get_vocab_size(with_added_tokens=True)
@@ -81,6 +86,18 @@ class TurnTokens:
     def decode_action(self, ids: Sequence[int]) -> str:
         """Text of sampled ids, control tokens left out; bytes that are no UTF-8 become U+FFFD."""
         return self._tokenizer.decode([i for i in ids if i not in self._control], skip_special_tokens=False)
+
+    def read(self, text: str) -> tuple[int, ...]:
+        """Ids of a whole text of our own, in which the spelling of a control token is that token. Never for what others wrote."""
+        self._tokenizer.encode_special_tokens = False
+        try:
+            return tuple(self._tokenizer.encode(_unicode(text), add_special_tokens=False).ids)
+        finally:
+            self._tokenizer.encode_special_tokens = True
+
+    def spelled(self, token: int) -> str:
+        """How one token is written; what is no whole character is U+FFFD."""
+        return self._tokenizer.decode([token], skip_special_tokens=False)
 
     def _content(self, text: str) -> _Foreign:
         return _Foreign(text.strip() if self._layout.strips else text)

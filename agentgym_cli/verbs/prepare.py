@@ -53,11 +53,7 @@ class Prepared:
     @property
     def system_prompt(self) -> str:
         """Instructions before the first observation; '' says nothing."""
-        if self.run.prompt.system == "none":
-            return ""
-        if self.run.prompt.system is None:
-            return self.dialect.prompt_for(self.run.prompt.action_format)
-        return read_text(find_data(self.run.prompt.system, beside=self.frozen.beside, where="prompt.system"), _LARGEST_PROMPT)
+        return system_prompt_of(self.run, self.dialect, self.frozen.beside)
 
     def resume_command(self, verb: str) -> str:
         """What to type to go on with this run."""
@@ -74,6 +70,15 @@ class Prepared:
         """Folder of the tokenizer's files, the model's own where the recipe names no other."""
         name = self.run.policy.own_model.tokenizer
         return self.model_folder if name is None else find_data(name, beside=self.frozen.beside, where="policy.model.tokenizer")
+
+
+def system_prompt_of(run: Run, dialect: Dialect, beside: Sequence[Path]) -> str:
+    """Instructions before the first observation, from the recipe's file or the dialect; '' says nothing. Raises RecipeError."""
+    if run.prompt.system == "none":
+        return ""
+    if run.prompt.system is None:
+        return dialect.prompt_for(run.prompt.action_format)
+    return read_text(find_data(run.prompt.system, beside=beside, where="prompt.system"), _LARGEST_PROMPT)
 
 
 def prepare(request: Request, *, verb: Literal["train", "eval"], progress: Progress) -> Prepared:

@@ -14,6 +14,7 @@ from agentgym_cli.verbs.interrupts import run_interruptible
 from agentgym_cli.verbs.play import Stage, stage_of
 from agentgym_cli.verbs.prepare import Prepared, prepare
 from agentgym_cli.verbs.progress import Progress
+from agentgym_cli.verbs.qualify import Weigh, require_cheap_checks
 from agentgym_cli.verbs.request import Request
 from agentgym_cli.verbs.segment import Finished, open_segment
 from agentgym_cli.verbs.turns import turn_tokens
@@ -32,6 +33,7 @@ def train_policy(request: Request, progress: Progress) -> Finished:
     prepared = prepare(request, verb="train", progress=progress)
     spec = _trainable(prepared)
     check_memory(prepared, progress)
+    require_cheap_checks(prepared, progress)
     prepared = claim_folder(prepared, progress)
     return run_interruptible(_train(prepared, spec, progress), prepared.resume_command("train"))
 
@@ -42,6 +44,13 @@ def load_engine(prepared: Prepared) -> LocalEngine:
 
     tokens = turn_tokens(prepared.run, beside=prepared.frozen.beside)
     return LocalEngine(prepared.run, model_folder=prepared.model_folder, tokens=tokens, system_prompt=prepared.system_prompt)
+
+
+def load_comparison() -> Weigh:
+    """What compares the local engine's sampler and trainer; the same door."""
+    from agentgym_cli.verbs.logprobs import weigh
+
+    return weigh
 
 
 def _trainable(prepared: Prepared) -> TrainSpec:
