@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import httpx
 
 from agentgym_cli.env.endpoint import HEADERS
-from agentgym_cli.env.wire import RawReply, build_http, exchange
+from agentgym_cli.env.wire import Call, RawReply, Target, build_http, exchange
 
 
 class HttpCaller:
@@ -17,14 +17,14 @@ class HttpCaller:
         """``http`` is owned from now on; None makes one."""
         self._http = http or build_http()
         self._headers = httpx.Headers({**HEADERS, **(headers or {})})
-        self._urls: dict[str, httpx.URL] = {}
+        self._targets: dict[tuple[str, str], Target] = {}
 
     async def send(self, method: str, url: str, content: bytes | None = None, *, seconds: float) -> RawReply:
         """One call. Raises EnvFailure as ``exchange`` does."""
-        target = self._urls.get(url)
+        target = self._targets.get((method, url))
         if target is None:
-            target = self._urls.setdefault(url, httpx.URL(url))
-        return await exchange(self._http, httpx.Request(method, target, headers=self._headers, content=content), seconds=seconds)
+            target = self._targets.setdefault((method, url), Target(method, httpx.URL(url), self._headers))
+        return await exchange(self._http, Call(target, content), seconds=seconds)
 
     async def aclose(self) -> None:
         """Close the client."""
