@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from agentgym_envs.protocol import WorldError
 from agentgym_envs.textcraft.book import Book, BookError, Ingredient, ListingRule, Recipe, book_json, load_book, parse_recipe
 from agentgym_envs.textcraft.listing import digest, first_observation, listed_recipes, needed_recipes
 from agentgym_envs.textcraft.plan import plan
@@ -150,3 +151,32 @@ def test_a_plan_uses_listed_recipes_only() -> None:
     book = tiny_book()
     wax = parse_recipe("craft 1 lamp using 2 wax")
     assert plan(book, [wax], "lamp") == ("get 2 wax", "craft 1 lamp using 2 wax")
+
+
+def doublings(count: int) -> Book:
+    """Items 0 to ``count``, each made from two of the one before it."""
+    return Book(name="x", recipes=tuple(parse_recipe(f"craft 1 item {n} using 2 item {n - 1}") for n in range(1, count + 1)), tags={})
+
+
+def test_a_plan_of_too_many_actions_is_refused_before_it_is_written_down() -> None:
+    # Of n doublings: one get and 2^n - 1 crafts.
+    fits, longer, vast = doublings(13), doublings(14), doublings(19)
+    assert len(plan(fits, fits.recipes, "item 13")) == 2**13
+    for book, goal in ((longer, "item 14"), (vast, "item 19")):
+        with pytest.raises(WorldError, match=r"^The goal takes more than 10000 actions"):
+            plan(book, book.recipes, goal)
+
+
+def test_a_plan_that_needs_more_of_an_item_than_can_be_held_is_refused() -> None:
+    lines = ("craft 1 peg using 2 fir", "craft 1 rack using 999998 fir, 1 peg", "craft 1 shelf using 999999 fir, 1 peg")
+    book = Book(name="x", recipes=tuple(map(parse_recipe, lines)), tags={})
+    assert plan(book, book.recipes, "rack")[:2] == ("get 999998 fir", "get 2 fir")
+    with pytest.raises(WorldError, match=r"^The goal takes more fir at once than the 1000000 that can be held"):
+        plan(book, book.recipes, "shelf")
+
+
+def test_a_plan_of_too_many_crafts_in_a_row_is_refused() -> None:
+    book = Book(name="x", recipes=tuple(parse_recipe(f"craft 1 item {n} using 1 item {n - 1}") for n in range(1, 402)), tags={})
+    assert len(plan(book, book.recipes, "item 200")) == 201
+    with pytest.raises(WorldError, match=r"^The goal takes 401 crafts in a row; solutions are told up to 200"):
+        plan(book, book.recipes, "item 401")

@@ -202,6 +202,14 @@ def test_an_item_under_two_letters_of_a_pattern_is_two_inputs_and_repeated_in_a_
         '{"type": "minecraft:crafting_shapeless", "ingredients": ["minecraft:y"], "result": {"item": "minecraft:x", "count": "two"}}',
         '{"type": "minecraft:crafting_shaped", "pattern": ["a"], "key": {"b": "minecraft:y"}, "result": "minecraft:x"}',
         '{"type": "minecraft:crafting_shaped", "pattern": ["a"], "key": {"a": "minecraft:y"}, "result": "minecraft:x", "group": 4}',
+        '{"type": "minecraft:crafting_shapeless", "ingredients": ["minecraft:y"], "result": {"item": "minecraft:x", "count": true}}',
+        '{"type": "minecraft:crafting_shapeless", "ingredients": ["minecraft:y"], "result": {"item": "minecraft:x", "count": 1000001}}',
+        '{"type": "minecraft:crafting_shapeless", "ingredients": [' + "[" * 1000 + "]" * 1000 + '], "result": "minecraft:x"}',
+        '{"type": "minecraft:crafting_shapeless", "ingredients": [[["minecraft:y"]]], "result": "minecraft:x"}',
+        '{"type": "minecraft:crafting_shapeless", "ingredients": [{"item": ' + "[" * 1000 + "]" * 1000 + '}], "result": "minecraft:x"}',
+        '{"type": "minecraft:crafting_shapeless", "ingredients": ["minecraft:y"], "result": ' + "[" * 1000 + "]" * 1000 + "}",
+        '{"type": "minecraft:crafting_shaped", "pattern": [1], "key": {"1": "minecraft:y"}, "result": "minecraft:x"}',
+        json.dumps(shapeless("minecraft:x", *(f"minecraft:y{number}" for number in range(33)))),
         "[" * 100_000,
     ],
 )
@@ -209,6 +217,26 @@ def test_a_file_that_is_no_recipe_is_refused_by_name(tmp_path: Path, text: str) 
     (tmp_path / "odd.json").write_text(text)
     with pytest.raises(BookError, match=r"^odd\.json: expected"):
         game_book(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "name", ["a, 1 b", "a,b", "a\nb", "a\u2028b", " a", "a_", "", "minecraft:", "\x1b[2J", "a using b", "a_using_b", "x" * 101], ids=repr
+)
+def test_a_name_that_cannot_stand_in_an_action_is_refused_by_its_file(tmp_path: Path, name: str) -> None:
+    for recipe in (shapeless(name, item("y")), shapeless(item("x"), name), shapeless(item("x"), {"tag": name})):
+        (tmp_path / "odd.json").write_text(json.dumps(recipe), encoding="utf-8")
+        with pytest.raises(
+            BookError, match=r"^odd\.json: expected a recipe in the game's format, got ValueError: a name that cannot stand in an action, "
+        ):
+            game_book(tmp_path)
+
+
+def test_a_craft_of_the_most_inputs_with_the_longest_names_and_counts_is_executed(tmp_path: Path) -> None:
+    names = [f"{number:02}{'x' * 98}" for number in range(32)]
+    book = game_book(folder_of(tmp_path, a=shapeless({"item": "g" * 100, "count": 1_000_000}, *names, names[0])))
+    session = TextCraft(book=book).open()
+    session.reset(0)
+    assert [session.step(action).done for action in session.oracle()] == [False] * 32 + [True]
 
 
 def test_a_large_file_is_refused_unread(tmp_path: Path) -> None:
@@ -220,6 +248,20 @@ def test_a_large_file_is_refused_unread(tmp_path: Path) -> None:
 def test_a_folder_without_recipes_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BookError, match=r"expected 1 to 20000 recipe files \(\*\.json\), got 0"):
         game_book(tmp_path)
+
+
+def test_a_folder_that_makes_nothing_is_refused(tmp_path: Path) -> None:
+    folder_of(tmp_path, a={"type": "minecraft:smelting"}, b=shapeless(item("jade"), item("jade_block")))
+    with pytest.raises(BookError, match=r"expected a recipe that makes something from something, got none in 2 files"):
+        game_book(tmp_path)
+
+
+def test_a_folder_that_is_not_there_is_said_to_be_not_there(tmp_path: Path) -> None:
+    with pytest.raises(BookError, match=rf"^{tmp_path}/none: expected a folder of recipe files \(\*\.json\), got none: it is not there$"):
+        game_book(tmp_path / "none")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BookError, match=r"/file: expected a folder of recipe files \(\*\.json\), got a file$"):
+        game_book(tmp_path / "file")
 
 
 def test_the_option_recipes_serves_the_folder_and_the_option_book_a_shipped_book(tmp_path: Path) -> None:

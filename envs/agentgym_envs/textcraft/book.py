@@ -11,6 +11,8 @@ from pathlib import Path
 _LINE = re.compile(r"craft ([1-9][0-9]*) (.+) using (.+)")
 _PART = re.compile(r"([1-9][0-9]*) (.+)")
 _BOOKS = Path(__file__).parent / "books"
+MOST_HELD = 1_000_000
+"""Most of one item that a session may get, and that a recipe may ask for or make."""
 
 
 class BookError(ValueError):

@@ -11,19 +11,31 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from reprlib import repr as _shown
 
 import orjson
 
-from agentgym_envs.textcraft.book import Book, BookError, Ingredient, Recipe
+from agentgym_envs.textcraft.book import MOST_HELD, Book, BookError, Ingredient, Recipe
 
 NAMESPACE = "minecraft:"
 _MOST_FILES = 20_000
 _MOST_BYTES = 1_000_000
+_MOST_SHOWN = 200
+_MOST_INPUTS = 32
+_MOST_NAME_CHARACTERS = 100
+"""So that a craft of the most inputs with the longest names is an action that is executed."""
 _TYPES = ("crafting_shaped", "crafting_shapeless")
 
 
 def game_book(folder: Path) -> Book:
-    """Read every ``*.json`` of ``folder`` (or of its ``recipes`` folder); BookError names the file that cannot be read."""
+    """Read every ``*.json`` of ``folder`` (or of its ``recipes`` folder).
+
+    Raises:
+        BookError: naming the file that cannot be read, or because nothing can be made.
+        OSError: a file that is there cannot be opened.
+    """
+    if not folder.is_dir():
+        raise BookError(f"{folder}: expected a folder of recipe files (*.json), got {'a file' if folder.exists() else 'none: it is not there'}")
     files = sorted((folder / "recipes" if (folder / "recipes").is_dir() else folder).glob("*.json"), key=lambda path: path.name)
     if not 0 < len(files) <= _MOST_FILES:
         raise BookError(f"{folder}: expected 1 to {_MOST_FILES} recipe files (*.json), got {len(files)}")
@@ -31,6 +43,8 @@ def game_book(folder: Path) -> Book:
     for path in files:
         if (raw := _read(path)) is not None:
             reader.add(raw)
+    if not reader.recipes:
+        raise BookError(f"{folder}: expected a recipe that makes something from something, got none in {len(files)} files ({', '.join(_TYPES)})")
     return reader.book(folder.name)
 
 
@@ -103,9 +117,12 @@ def _read(path: Path) -> _Raw | None:
         output, count = _result(raw["result"])
         group = _words(raw["group"]) if raw.get("group") else None
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as err:
-        raise BookError(f"{path.name}: expected a recipe in the game's format, got {type(err).__name__}: {err}") from err
-    if not parts or min(needed for _, needed in parts) < 1 or count < 1:
-        raise BookError(f"{path.name}: expected inputs and counts of at least 1")
+        raise BookError(f"{path.name}: expected a recipe in the game's format, got {type(err).__name__}: {str(err)[:_MOST_SHOWN]}") from err
+    if not 0 < len(parts) <= _MOST_INPUTS:
+        raise BookError(f"{path.name}: expected 1 to {_MOST_INPUTS} inputs, got {len(parts)}")
+    for needed in (count, *(needed for _, needed in parts)):
+        if not 1 <= needed <= MOST_HELD:
+            raise BookError(f"{path.name}: expected counts of 1 to {MOST_HELD}, got {str(needed)[:_MOST_SHOWN]}")
     inputs = tuple((name, needed) for (name, _), needed in parts)
     return _Raw(output, count, inputs, frozenset(name for (name, is_tag), _ in parts if is_tag), group)
 
@@ -115,7 +132,7 @@ def _inputs(raw: Mapping[str, object]) -> Iterator[tuple[tuple[str, bool], int]]
     match raw:
         case {"pattern": list(pattern), "key": dict(key)}:
             for letter, part in key.items():
-                yield _ingredient(part), sum(str(line).count(letter) for line in pattern)
+                yield _ingredient(part), sum(line.count(letter) for line in pattern)
         case {"ingredients": list(ingredients)}:
             yield from Counter(map(_ingredient, ingredients)).items()
         case _:
@@ -124,7 +141,7 @@ def _inputs(raw: Mapping[str, object]) -> Iterator[tuple[tuple[str, bool], int]]
 
 def _ingredient(part: object) -> tuple[str, bool]:
     match part:
-        case [first, *_]:
+        case [first, *_] if not isinstance(first, list):
             return _ingredient(first)
         case {"item": str(name)}:
             return _words(name), False
@@ -132,21 +149,25 @@ def _ingredient(part: object) -> tuple[str, bool]:
             return _words(name), True
         case str(name):
             return _words(name.removeprefix("#")), name.startswith("#")
-    raise ValueError(f"ingredient {part!r}")
+    raise ValueError(f"ingredient {_shown(part)}")
 
 
 def _result(result: object) -> tuple[str, int]:
     match result:
         case str(name):
             return _words(name), 1
-        case {"item": str(name), "count": int(count)} | {"id": str(name), "count": int(count)}:
+        case {"item": str(name), "count": int(count)} | {"id": str(name), "count": int(count)} if not isinstance(count, bool):
             return _words(name), count
         case {"count": _}:
             pass
         case {"item": str(name)} | {"id": str(name)}:
             return _words(name), 1
-    raise ValueError(f"result {result!r}")
+    raise ValueError(f"result {_shown(result)}")
 
 
 def _words(identifier: str) -> str:
-    return identifier.removeprefix(NAMESPACE).replace("_", " ")
+    """An item's words; ValueError for what could not stand in an action."""
+    words = identifier.removeprefix(NAMESPACE).replace("_", " ")
+    if not 0 < len(words) <= _MOST_NAME_CHARACTERS or words != words.strip() or not words.isprintable() or "," in words or " using " in words:
+        raise ValueError(f"a name that cannot stand in an action, {identifier[:_MOST_NAME_CHARACTERS]!r}")
+    return words

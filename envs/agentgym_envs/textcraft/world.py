@@ -6,16 +6,15 @@ import re
 from dataclasses import dataclass, field
 
 from agentgym_envs.protocol import JSON, Start, Step, WorldError
-from agentgym_envs.textcraft.book import Book, Ingredient, Recipe
+from agentgym_envs.textcraft.book import MOST_HELD, Book, Ingredient, Recipe
 from agentgym_envs.textcraft.listing import goal_of, listed_recipes, render
+from agentgym_envs.textcraft.matching import satisfies
 from agentgym_envs.textcraft.plan import plan
 
 _CRAFT = re.compile(r"craft (.*) using (.*)")
 _GET = re.compile(r"get ([0-9]+) (.*)")
 _INVENTORY = re.compile(r"inventory")
 _COUNTED = re.compile(r"([0-9]+) (.*)")
-MOST_HELD = 1_000_000
-"""Most of one item that a session may hold."""
 MOST_ACTION_CHARACTERS = 4_000
 """A longer action is not executed; the reply quotes its beginning. Below the 4,300 digits that int() reads."""
 _QUOTED_CHARACTERS = 200
@@ -100,7 +99,7 @@ class TextCraftSession:
         raise WorldError(f"The world shows a goal and commands, not {name[:_QUOTED_CHARACTERS]}.")
 
     def oracle(self) -> tuple[str, ...]:
-        """Actions that make the goal from an empty inventory with the listed recipes."""
+        """Actions that make the goal from an empty inventory with the listed recipes; WorldError where they are too many."""
         return plan(self.world.book, self._listed, self._asked())
 
     def verify(self) -> bool:
@@ -151,7 +150,7 @@ class TextCraftSession:
         book = self.world.book
         if not self._holds(inputs):
             raise _Refused(f"Could not find enough items to craft {book.shown(name)}")
-        recipe = next((recipe for recipe in book.by_output.get(name, ()) if _satisfies(book, recipe.inputs, inputs)), None)
+        recipe = next((recipe for recipe in book.by_output.get(name, ()) if satisfies(book, recipe.inputs, inputs)), None)
         if recipe is None:
             raise _Refused(f"Could not find a valid recipe for {stated} {book.shown(name)}")
         for part in inputs:
@@ -183,17 +182,3 @@ def _ingredient(part: str) -> Ingredient:
     if match is None:
         raise _Refused(f"Wrong item format: {part}")
     return Ingredient(_item(match[2]), int(match[1]))
-
-
-def _satisfies(book: Book, wanted: tuple[Ingredient, ...], given: list[Ingredient]) -> bool:
-    """Whether ``given`` matches ``wanted`` one to one, each with the exact count and the item or a member of the tag."""
-    if len(wanted) != len(given):
-        return False
-    if not wanted:
-        return True
-    first, rest = wanted[0], wanted[1:]
-    members = (*book.members(first.name), *book.found_members.get(first.name, ()))
-    return any(
-        part.count == first.count and part.name in members and _satisfies(book, rest, given[:place] + given[place + 1 :])
-        for place, part in enumerate(given)
-    )
