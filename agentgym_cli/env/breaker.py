@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -49,6 +50,7 @@ class Breaker:
         self._pause = rule.pause
         self._trials = 0
         self._answers = 0
+        self._last_answer = -math.inf
         self.state = State.CLOSED
         self.opens_again = 0.0
         """When a trial is due; means something while it is open."""
@@ -65,8 +67,9 @@ class Breaker:
         self._trials += 1
         return self._trials
 
-    def answered(self, trial: int) -> bool:
+    def answered(self, now: float, trial: int) -> bool:
         """A call was answered; True when that closes the breaker."""
+        self._last_answer = now
         if self.state is State.CLOSED:
             self._failures = 0
         elif self._tries(trial):
@@ -76,9 +79,14 @@ class Breaker:
                 return True
         return False
 
-    def failed(self, now: float, trial: int) -> bool:
-        """A call failed in a counted way; True when that opens the breaker, which a trial that fails only opens again."""
+    def failed(self, now: float, trial: int, *, began: float) -> bool:
+        """A call that was sent at ``began`` failed in a counted way; True when that opens the breaker, which a trial that fails only opens again.
+
+        One that hung while others were answered says nothing of the server as a whole.
+        """
         if self.state is State.CLOSED:
+            if began < self._last_answer:
+                return False
             self._failures += 1
             if self._failures >= self._rule.failures:
                 self._open(now + self._pause)

@@ -92,12 +92,12 @@ class HttpEnvSession:
         try:
             answer = await call
         except EnvFailure as failure:
-            self._replicas.failed(self._replica, self._trial, failure)
+            self._replicas.failed(self._replica, self._trial, failure, began=began)
             raise
         except asyncio.CancelledError:
             if clock() - began >= _WHOLE_DEADLINE * self._call_seconds:
                 late = EnvFailure(InfraCause.TIMEOUT, f"{self.replica}: expected an answer within {self._call_seconds:g} s, got none")
-                self._replicas.failed(self._replica, self._trial, late)
+                self._replicas.failed(self._replica, self._trial, late, began=began)
             raise
         self._replicas.answered(self._replica, self._trial)
         return answer
@@ -156,11 +156,12 @@ class HttpEnvClient:
             raise
 
     async def _create(self, replica: Replica, trial: int) -> HttpEnvSession:
+        began = asyncio.get_running_loop().time()
         try:
             session = self._hold(replica, await replica.endpoint.create(), trial)
         except EnvFailure as failure:
             replica.refusing = True
-            self._replicas.failed(replica, trial, failure)
+            self._replicas.failed(replica, trial, failure, began=began)
             self._replicas.ended(replica, trial)
             raise
         finally:

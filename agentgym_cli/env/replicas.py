@@ -97,19 +97,19 @@ class Replicas:
 
     def answered(self, replica: Replica, trial: int) -> None:
         """A call was answered."""
-        if replica.breaker.answered(trial):
+        if replica.breaker.answered(asyncio.get_running_loop().time(), trial):
             self._dark_since = None
             self._tell(ServerChange(url=replica.endpoint.url, event="closed", cause=None, detail=""))
 
-    def failed(self, replica: Replica, trial: int, failure: EnvFailure) -> None:
-        """A call failed; what a server as such is not to blame for is an answer."""
+    def failed(self, replica: Replica, trial: int, failure: EnvFailure, *, began: float) -> None:
+        """A call that was sent at ``began`` failed; what a server as such is not to blame for is an answer."""
         if failure.cause not in COUNTED:
             self.answered(replica, trial)
             return
         now = asyncio.get_running_loop().time()
         before = replica.breaker.state
         replica.last_failure = failure.message[:_SAID]
-        if replica.breaker.failed(now, trial):
+        if replica.breaker.failed(now, trial, began=began):
             if self._dark_since is None and all(other.breaker.state is not State.CLOSED for other in self._replicas):
                 self._dark_since = now
             self._tell(ServerChange(url=replica.endpoint.url, event="opened", cause=failure.cause, detail=replica.last_failure))

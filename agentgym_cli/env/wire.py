@@ -133,7 +133,10 @@ def another_http(http: httpx.AsyncClient) -> httpx.AsyncClient:
 
 def _connections() -> aiohttp.ClientSession:
     connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE_SECONDS)
-    return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), timeout=aiohttp.ClientTimeout(), trust_env=False)
+    session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), timeout=aiohttp.ClientTimeout(), trust_env=False)
+    # A GET that is lost on a connection which served before would be sent again, and its loss never seen; there is no public switch.
+    session._retry_connection = False
+    return session
 
 
 def _refusing_redirects() -> aiohttp.TraceConfig:

@@ -20,15 +20,22 @@ RULE = BreakerRule(failures=3, pause=1.0, longest=4.0)
 
 
 def failing(times: int, breaker: Breaker, now: float = 0.0) -> list[bool]:
-    return [breaker.failed(now, 0) for _ in range(times)]
+    return [breaker.failed(now, 0, began=now) for _ in range(times)]
 
 
 def test_a_breaker_opens_at_the_given_number_of_failures_in_a_row() -> None:
     breaker = Breaker(RULE)
     assert failing(2, breaker) == [False, False]
-    breaker.answered(0)
+    breaker.answered(0.0, 0)
     assert failing(3, breaker) == [False, False, True]
     assert breaker.state is State.OPEN
+
+
+def test_calls_that_hang_while_others_are_answered_do_not_count_and_calls_sent_since_do() -> None:
+    breaker = Breaker(RULE)
+    breaker.answered(10.0, 0)
+    assert [breaker.failed(15.0, 0, began=9.0) for _ in range(9)] == [False] * 9
+    assert [breaker.failed(15.0, 0, began=10.0) for _ in range(3)] == [False, False, True]
 
 
 def test_one_session_tries_after_the_pause_and_no_other() -> None:
@@ -44,9 +51,9 @@ def test_a_trial_of_three_answers_closes_it() -> None:
     breaker = Breaker(RULE)
     failing(3, breaker)
     trial = breaker.admit(1.0)
-    assert [breaker.answered(trial) for _ in range(3)] == [False, False, True]
+    assert [breaker.answered(1.0, trial) for _ in range(3)] == [False, False, True]
     assert breaker.state is State.CLOSED
-    assert failing(2, breaker) == [False, False]
+    assert failing(2, breaker, 1.0) == [False, False]
 
 
 def test_the_pause_doubles_with_every_trial_that_fails_up_to_the_longest_and_begins_anew_when_it_closes() -> None:
@@ -55,12 +62,12 @@ def test_the_pause_doubles_with_every_trial_that_fails_up_to_the_longest_and_beg
     for _ in range(5):
         pauses.append(breaker.opens_again - now)
         now = breaker.opens_again
-        assert breaker.failed(now, breaker.admit(now)) is False
+        assert breaker.failed(now, breaker.admit(now), began=now) is False
     assert pauses == [1.0, 2.0, 4.0, 4.0, 4.0]
     now = breaker.opens_again
     trial = breaker.admit(now)
     for _ in range(3):
-        breaker.answered(trial)
+        breaker.answered(now, trial)
     failing(3, breaker, now)
     assert breaker.opens_again - now == 1.0
 
@@ -69,13 +76,13 @@ def test_what_older_sessions_meet_says_nothing_while_it_is_open_or_tried() -> No
     breaker = Breaker(RULE)
     failing(3, breaker)
     for _ in range(9):
-        breaker.answered(0)
-        breaker.failed(0.0, 0)
+        breaker.answered(0.0, 0)
+        breaker.failed(0.0, 0, began=0.0)
     assert (breaker.state, breaker.opens_again) == (State.OPEN, 1.0)
     first = breaker.admit(1.0)
-    breaker.failed(1.0, first)
+    breaker.failed(1.0, first, began=1.0)
     second = breaker.admit(3.0)
-    breaker.failed(3.0, first)
+    breaker.failed(3.0, first, began=3.0)
     assert breaker.state is State.HALF_OPEN
     assert second == 2
 
@@ -85,10 +92,10 @@ def test_a_trial_that_ends_without_a_verdict_makes_room_and_its_answers_count() 
     failing(3, breaker)
     for now in (1.0, 2.0):
         trial = breaker.admit(now)
-        breaker.answered(trial)
+        breaker.answered(now, trial)
         breaker.ended(now, trial)
         assert breaker.admits(now)
-    assert breaker.answered(breaker.admit(3.0)) is True
+    assert breaker.answered(3.0, breaker.admit(3.0)) is True
 
 
 Answer = Callable[[httpx.Request], httpx.Response | Exception]

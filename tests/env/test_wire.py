@@ -7,6 +7,7 @@ import errno
 import socket
 import ssl
 import struct
+import tracemalloc
 from contextlib import asynccontextmanager, suppress
 
 import httpx
@@ -122,6 +123,53 @@ async def test_a_reset_connection_is_a_reset():
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         caught, _ = await asyncio.gather(failure(url), accepting)
     assert caught.cause is InfraCause.RESET
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_a_call_whose_connection_is_lost_is_not_sent_again_whatever_its_method(method):
+    """Over a connection that has served a call before: HTTP clients like to repeat a GET there."""
+    seen: list[bytes] = []
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            seen.append(await reader.readuntil(b"\r\n\r\n"))
+            if len(seen) > 1:
+                writer.transport.abort()
+                return
+            writer.write(HEAD + b"content-length: 2\r\n\r\n{}")
+
+    async with listening(talk) as url, build_http() as http:
+        call = a_call(url, method=method, content=None)
+        await exchange(http, call, seconds=5.0)
+        with pytest.raises(EnvFailure) as caught:
+            await exchange(http, call, seconds=5.0)
+    assert caught.value.cause is InfraCause.RESET
+    assert len(seen) == 2
+
+
+async def test_promise_11_a_reply_of_a_hundred_megabytes_is_given_up_at_the_limit_without_holding_it():
+    sent = 0
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal sent
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(HEAD + b"content-length: %d\r\n\r\n" % (100 * 1024 * 1024))
+        for _ in range(1600):
+            writer.write(b"x" * 65_536)
+            await writer.drain()
+            sent += 65_536
+
+    tracemalloc.start()
+    try:
+        async with listening(talk) as url:
+            failed = await failure(url, seconds=30.0)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert failed.cause is InfraCause.PROTOCOL
+    assert f"expected at most {MAX_REPLY_BYTES} bytes, got more" in failed.message
+    assert sent < 40 * 1024 * 1024
+    assert most < 5 * MAX_REPLY_BYTES
 
 
 async def test_a_refused_connection_is_a_connect_failure_with_a_hint():
