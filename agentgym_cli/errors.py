@@ -45,7 +45,7 @@ class RecipeError(AgentgymError):
 
 
 class LockError(AgentgymError):
-    """The running interpreter is not what the lock says, or an extra is not installed."""
+    """The running interpreter is not what the lock says, or an extra that an engine needs is not installed."""
 
     exit_code = ExitCode.LOCK
     general_hint = "docs/stacks.md says how a stack is installed"

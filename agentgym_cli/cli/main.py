@@ -17,9 +17,9 @@ def main() -> None:
 
 
 def _run(argv: list[str]) -> int:
-    from agentgym_cli.cli.commands import app
-
     try:
+        from agentgym_cli.cli.commands import app
+
         app(args=argv, prog_name="agentgym")
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else int(ExitCode.UNEXPECTED)

@@ -17,12 +17,12 @@ class Token:
     """A bearer token. Its text is never shown."""
 
     def __init__(self, text: str) -> None:
-        self._expected = b"Bearer " + text.encode()
+        self._expected = text.encode()
 
     def admits(self, headers: Iterable[tuple[bytes, bytes]]) -> bool:
         """Whether a request with these headers bears it; takes as long for a token that is nearly right as for any other."""
-        given = next((value for name, value in headers if name == b"authorization"), b"")
-        return hmac.compare_digest(given, self._expected)
+        scheme, _, given = next((value for name, value in headers if name == b"authorization"), b"").partition(b" ")
+        return scheme.lower() == b"bearer" and hmac.compare_digest(given.strip(), self._expected)
 
 
 def token_from(variable: str) -> Token:

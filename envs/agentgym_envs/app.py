@@ -24,6 +24,8 @@ Send = Callable[[Message], Awaitable[None]]
 
 MOST_BYTES = 1_048_576
 """Most bytes of a request's body."""
+MOST_HEAD_BYTES = 65_536
+"""Most bytes of a request's line and headers."""
 METRICS = "/metrics"
 _JSON = (b"content-type", b"application/json")
 _BODY_SECONDS = 30.0
@@ -39,6 +41,7 @@ def _detail(status: int, text: str, *headers: tuple[bytes, bytes]) -> Reply:
 _NOT_FOUND = _detail(404, "Not Found")
 _WRONG_METHOD = _detail(405, "Method Not Allowed")
 _UNAUTHORIZED = _detail(401, "Not authenticated", (b"www-authenticate", b"Bearer"))
+_ENDING = _detail(503, "The server is being ended.")
 
 
 def build_app(
@@ -99,6 +102,10 @@ class App:
             self._routes[route.method, route.path] = (route, by_route[f"{route.method} {route.path}"])
         self._paths = {path for _, path in self._routes}
 
+    def count_refused(self, kind: str) -> None:
+        """Count a request that was refused before it came here."""
+        self._nowhere.errors[kind] += 1
+
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             await self._serve(scope, receive, send)
@@ -114,7 +121,11 @@ class App:
         route, meter = (None, self._nowhere) if found is None else found
         kind: str | None = "crash"
         try:
-            reply, kind = await self._answer(route, scope, receive)
+            try:
+                reply, kind = await self._answer(route, scope, receive)
+            except asyncio.CancelledError:
+                # Only the server cancels, at its end, what is not answered within its grace.
+                reply, kind = _ENDING, "ended"
             status, headers, body = _bytes(reply)
         except _Gone:
             kind = "gone"
@@ -151,13 +162,15 @@ class App:
 
     async def _content(self, receive: Receive) -> bytes:
         """The whole body; HTTP 413 when it is longer than may be, read no further, and 408 when its parts do not come."""
-        message = await receive()
-        if not message.get("more_body"):
-            return self._bounded(message)
-        parts = [self._bounded(message)]
-        read = len(parts[0])
+        parts: list[bytes] = []
+        read = 0
         try:
             async with asyncio.timeout(_BODY_SECONDS):
+                message = await receive()
+                if not message.get("more_body"):
+                    return self._bounded(message)
+                parts.append(self._bounded(message))
+                read = len(parts[0])
                 while message.get("more_body"):
                     message = await receive()
                     parts.append(self._bounded(message, read))

@@ -16,7 +16,8 @@ _GRACE_SECONDS = 20.0
 def serve_replicas(args: Sequence[str], *, count: int, port: int, exit_with_parent: bool) -> int:
     """Run ``count`` servers with ``args`` on consecutive ports (on free ones where ``port`` is 0) until a signal; the exit code.
 
-    Each announces itself on standard output. When one ends by itself, the others are ended and its exit code is returned, 1 in place of 0.
+    Each announces itself on standard output. When one ends by itself, that is said, the others are ended and its exit code is returned: 1 in place
+    of 0, and 128 and the signal's number where a signal ended it.
     """
     return asyncio.run(_serve([[*args, "--replicas", "1", "--port", str(port and port + place)] for place in range(count)], exit_with_parent))
 
@@ -34,9 +35,17 @@ async def _serve(commands: Sequence[Sequence[str]], exit_with_parent: bool) -> i
             servers.append(await _started(command))
         ends = [asyncio.ensure_future(server.wait()) for server in servers]
         await asyncio.wait([*ends, stopped], return_when=asyncio.FIRST_COMPLETED)
-        return stopped.result() if stopped.done() else next(end.result() or 1 for end in ends if end.done())
+        return stopped.result() if stopped.done() else _ended(*next((place, end.result()) for place, end in enumerate(ends) if end.done()))
     finally:
         await _end(servers)
+
+
+def _ended(place: int, code: int) -> int:
+    """Say which replica ended and how; the exit code."""
+    how = f"with exit code {code}" if code >= 0 else f"by {signal.Signals(-code).name}"
+    hint = "start them again; --log-level info says what happened"
+    sys.stderr.write(f"error: replica {place + 1} ended {how}; the others are ended too\nhint: {hint}\n")
+    return code or 1 if code >= 0 else 128 - code
 
 
 async def _started(command: Sequence[str]) -> asyncio.subprocess.Process:

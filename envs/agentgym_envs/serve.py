@@ -13,11 +13,14 @@ import threading
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
 
 import uvicorn
 
 from agentgym_envs.access import AccessError, Token, require_private, token_from
-from agentgym_envs.app import App, build_app
+from agentgym_envs.app import MOST_HEAD_BYTES, App, build_app
 from agentgym_envs.arguments import parser
 from agentgym_envs.logs import logging_to
 from agentgym_envs.offers import WORLDS, listing
@@ -64,6 +67,8 @@ def serve(args: Sequence[str]) -> int:
 def _serve_one(options: Namespace, token: Token | None) -> int:
     try:
         world = WORLDS[options.world].build(options)
+    except ImportError as err:
+        return _refuse(EXIT_WORLD, f"{options.world}: expected its packages to load, got: {err}", "install anew what agentgym serve --list names")
     except (OSError, ValueError) as err:
         return _refuse(EXIT_OPTIONS, f"{options.world}: {err}", f"agentgym serve {options.world} --help")
     try:
@@ -97,6 +102,9 @@ def _run(app: App, listening: socket.socket, options: Namespace) -> int:
     config = uvicorn.Config(
         app,
         interface="asgi3",
+        http=_http(),
+        h11_max_incomplete_event_size=MOST_HEAD_BYTES,
+        ws="none",
         log_config=None,
         access_log=False,
         proxy_headers=False,
@@ -104,11 +112,18 @@ def _run(app: App, listening: socket.socket, options: Namespace) -> int:
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
+    # What strangers send that is no HTTP is counted, and fills no log.
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
     server = _Server(config, _announcement(listening, app.shell.world), exit_with_parent=options.exit_with_parent)
     logger.info("serving", extra={"world": options.world, "host": options.host, "port": listening.getsockname()[1]})
     server.run(sockets=[listening])
     logger.info("ended", extra={"sessions_made": app.shell.sessions.made, "calls_left": app.stuck})
     return EXIT_INTERRUPTED if server.stopped_by == signal.SIGINT else 0
+
+
+def _http() -> Any:
+    """uvicorn's parser in C, bounded, where it is installed; else the one in Python, which bounds the size of a head itself, but not its time."""
+    return import_module("agentgym_envs.connections").Bounded if find_spec("httptools") is not None else "h11"
 
 
 class _Server(uvicorn.Server):
@@ -138,7 +153,8 @@ class _Server(uvicorn.Server):
         yield
 
     def _stop(self, number: int) -> None:
-        self.stopped_by = number
+        if self.stopped_by is None:
+            self.stopped_by = number
         self.should_exit = True
 
     def _wait_for_parent(self) -> None:
@@ -169,6 +185,8 @@ def _announcement(listening: socket.socket, world: World) -> str:
 
 def _refuse_address(options: Namespace, err: OSError) -> int:
     hint = "stop what listens there, or choose another with --port (0 takes a free one)"
+    if isinstance(err, socket.gaierror):
+        hint = "name this machine, or one of its addresses"
     return _refuse(EXIT_WORLD, f"{options.host}:{options.port}: expected an address to listen on, got {err.strerror or err}", hint)
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import time
 from pathlib import Path
 
 import httpx
@@ -18,17 +20,36 @@ def url_of(line: str) -> str:
     return str(json.loads(line)["url"])
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_the_world_with_the_command(tmp_path: Path, number: signal.Signals) -> None:
+@pytest.mark.parametrize(("numbers", "code"), [([signal.SIGTERM], 0), ([signal.SIGINT], 130), ([signal.SIGTERM] * 3, 0), ([signal.SIGINT] * 2, 130)])
+def test_a_signal_ends_the_world_with_the_command_and_another_one_changes_nothing(tmp_path: Path, numbers: list[signal.Signals], code: int) -> None:
     with start(tmp_path, "serve", "package_prep", "--port", "0") as command:
         assert command.stdout is not None
         url = url_of(command.stdout.readline())
         assert httpx.get(url).json() == {"world": "package_prep", "tasks": 120}
-        command.send_signal(number)
+        for number in numbers:
+            command.send_signal(number)
         out, err = command.communicate(timeout=60)
-    assert (out, "Traceback" in err) == ("", False)
+    assert (command.returncode, out, err) == (code, "", "")
     with pytest.raises(httpx.TransportError):
         httpx.get(url)
+
+
+def test_a_server_that_was_killed_is_said_in_two_lines_with_exit_code_4(tmp_path: Path) -> None:
+    with start(tmp_path, "serve", "package_prep", "--port", "0") as command:
+        assert command.stdout is not None
+        os.kill(json.loads(command.stdout.readline())["pid"], signal.SIGKILL)
+        _, err = command.communicate(timeout=60)
+    assert (command.returncode, err) == (4, "error: serve: expected the server to run until it is stopped, got SIGKILL\nhint: start it again\n")
+
+
+@pytest.mark.parametrize("seconds", [0.05, 0.2, 0.4, 0.8])
+def test_a_signal_while_the_command_starts_ends_it_without_a_traceback(tmp_path: Path, seconds: float) -> None:
+    with start(tmp_path, "serve", "package_prep", "--port", "0") as command:
+        time.sleep(seconds)
+        command.send_signal(signal.SIGINT)
+        _, err = command.communicate(timeout=60)
+    assert command.returncode in (130, -signal.SIGINT)
+    assert "Interrupted" not in err
 
 
 def test_when_the_command_is_killed_the_world_does_not_linger(tmp_path: Path) -> None:

@@ -31,7 +31,8 @@ async def test_without_the_token_nothing_is_answered_and_nothing_is_done() -> No
             assert (await client.get("/metrics", headers=wrong)).status_code == 401
             assert (await client.get("/nowhere", headers=wrong)).status_code == 401
         created = await client.post("/create", json={}, headers=bearing(f"Bearer {SECRET}"))
-    assert created.json()["id"] == 0
+        again = await client.post("/create", json={}, headers=bearing(f"bearer  {SECRET}"))
+    assert (created.json()["id"], again.json()["id"]) == (0, 1)
 
 
 def test_a_token_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -73,8 +74,9 @@ def test_with_port_0_each_takes_a_free_one_and_sessions_are_its_own() -> None:
 def test_when_one_ends_by_itself_the_others_are_ended_and_the_command_fails() -> None:
     with replicas(2, "--port", "0") as (process, lines):
         os.kill(int(str(lines[0]["pid"])), signal.SIGKILL)
-        code, _, _ = ended(process)
-        assert code != 0
+        code, _, err = ended(process)
+        assert code == 128 + signal.SIGKILL
+        assert re.match("error: replica [12] ended by SIGKILL; the others are ended too\nhint: ", err)
         assert not answers(lines[1]["url"])
 
 
