@@ -37,7 +37,7 @@ VARIABLES: dict[str, str | None] = {
     "PY_COLORS": None,
     "GITHUB_ACTIONS": None,
 }
-ELSEWHERE = "not gpu and not network and not verl"
+ELSEWHERE = "not gpu and not network and not verl and not drill"
 
 
 def bounded(session: nox.Session, seconds: int, *command: str) -> None:
@@ -111,6 +111,12 @@ def slow(session: nox.Session) -> None:
 def e2e(session: nox.Session) -> None:
     """Real servers, whole commands, and the wheel in an empty folder."""
     pytest(session, 1800, "local", "-m", f"e2e and not worlds and {ELSEWHERE}")
+
+
+@nox.session(tags=["ci"])
+def drill(session: nox.Session) -> None:
+    """Faults of every kind and kills at drawn moments, against the record of them."""
+    pytest(session, 1800, "local", "-m", "drill")
 
 
 @nox.session
