@@ -61,6 +61,8 @@ class LlmStub:
     open: int = 0
     most_open: int = 0
     started: list[float] = field(default_factory=list)
+    stop: Callable[[], None] = lambda: None
+    """Ends the server that serves it; ``say`` may call it."""
 
     def app(self) -> Starlette:
         """The server as an ASGI app, its base address ending in /v1."""
@@ -180,12 +182,17 @@ def served(stub: LlmStub) -> Iterator[str]:
     """The stub on a free loopback port, at the address given, for as long as the block runs."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         server = _Server(uvicorn.Config(stub.app(), lifespan="off", log_config=None, access_log=False, timeout_graceful_shutdown=1))
+
+        def stop() -> None:
+            server.should_exit = True
+
+        stub.stop = stop
         thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listening])))
         thread.start()
         try:
             yield f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
         finally:
-            server.should_exit = True
+            stop()
             thread.join()
 
 
