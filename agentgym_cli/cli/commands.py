@@ -171,13 +171,24 @@ def report(
     run: Annotated[str, typer.Argument(help="Run name, unique beginning of one, or run folder.", show_default=False)],
     store: Annotated[Path, typer.Option("--store", help="Store file that holds the run.")] = Path("results.duckdb"),
     form: Annotated[str, typer.Option("--format", help="terminal, md or json.")] = "terminal",
+    tokens: Annotated[bool, typer.Option("--tokens", help="Show the tokens of --episode in place of the report.")] = False,
+    episode: Annotated[
+        str | None, typer.Option("--episode", help="Episode for --tokens, e.g. eval/test/0/textcraft_3/0.", show_default=False)
+    ] = None,
+    attempt: Annotated[int | None, typer.Option("--attempt", help="Its attempt; the last one with tokens.", show_default=False)] = None,
     as_json: AsJson = False,
 ) -> None:
     """Report a run: both denominators, intervals, stop reasons, the training curve."""
     from agentgym_cli.cli.show import show_report
+    from agentgym_cli.cli.show_tokens import show_tokens
     from agentgym_cli.verbs.report import report_on
+    from agentgym_cli.verbs.tokens import one_or_the_other, view_tokens
 
-    show_report(report_on(run, store), form="json" if as_json else form)
+    one_or_the_other(tokens, episode, attempt, form)
+    if tokens:
+        show_tokens(view_tokens(run, episode, store, attempt=attempt), as_json=as_json or form == "json")
+    else:
+        show_report(report_on(run, store), form="json" if as_json else form)
 
 
 @app.command(short_help="Freeze a recipe and print its digest.")

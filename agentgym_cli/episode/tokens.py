@@ -95,9 +95,13 @@ class TurnTokens:
         finally:
             self._tokenizer.encode_special_tokens = True
 
+    def written(self, ids: Sequence[int]) -> str:
+        """Text of any ids, control tokens spelled out; bytes that are no UTF-8 become U+FFFD."""
+        return self._tokenizer.decode(list(ids), skip_special_tokens=False)
+
     def spelled(self, token: int) -> str:
         """How one token is written; what is no whole character is U+FFFD."""
-        return self._tokenizer.decode([token], skip_special_tokens=False)
+        return self.written([token])
 
     def _content(self, text: str) -> _Foreign:
         return _Foreign(text.strip() if self._layout.strips else text)

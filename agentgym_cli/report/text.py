@@ -31,6 +31,11 @@ def _visible(character: str) -> str:
     return "" if unicodedata.category(character) in _UNSEEN else character
 
 
+def spelled_out(text: str) -> str:
+    """All of a foreign text in which every character can be seen: a line feed as an arrow before it, control and direction characters as escapes."""
+    return "".join("↵\n" if character == "\n" else _spelled(character) for character in text)
+
+
 def for_markdown(text: str, limit: int = SHOWN) -> str:
     """One line in which no character is markup or HTML; control and direction characters are shown as escapes."""
     shown = "".join(_spelled(character) for character in _cut(text, limit))
