@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
 from pathlib import Path
 
 import httpx
@@ -40,16 +39,6 @@ def test_a_server_that_was_killed_is_said_in_two_lines_with_exit_code_4(tmp_path
         os.kill(json.loads(command.stdout.readline())["pid"], signal.SIGKILL)
         _, err = command.communicate(timeout=60)
     assert (command.returncode, err) == (4, "error: serve: expected the server to run until it is stopped, got SIGKILL\nhint: start it again\n")
-
-
-@pytest.mark.parametrize("seconds", [0.05, 0.2, 0.4, 0.8])
-def test_a_signal_while_the_command_starts_ends_it_without_a_traceback(tmp_path: Path, seconds: float) -> None:
-    with start(tmp_path, "serve", "package_prep", "--port", "0") as command:
-        time.sleep(seconds)
-        command.send_signal(signal.SIGINT)
-        _, err = command.communicate(timeout=60)
-    assert command.returncode in (130, -signal.SIGINT)
-    assert "Interrupted" not in err
 
 
 def test_when_the_command_is_killed_the_world_does_not_linger(tmp_path: Path) -> None:

@@ -1,0 +1,25 @@
+"""The door: what becomes of a signal at any moment."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from agentgym_cli.cli.main import _run
+from agentgym_cli.errors import Interrupted
+
+
+class Stopped:
+    """A module that a signal comes upon while it is read."""
+
+    def __getattr__(self, name: str) -> object:
+        raise Interrupted("stopped by SIGINT", "nothing was running that could be resumed")
+
+
+def test_a_signal_while_the_command_tree_is_still_read_ends_in_two_lines_and_130(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "agentgym_cli.cli.commands", Stopped())  # type: ignore[arg-type]
+    assert _run(["report", "r1"]) == 130
+    assert capsys.readouterr().err == "error: stopped by SIGINT\nhint: nothing was running that could be resumed\n"
