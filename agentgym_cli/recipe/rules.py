@@ -27,6 +27,7 @@ def broken_rules(run: Run) -> Iterator[Finding]:
     yield from _sizes(run)
     yield from lacking(run)
     yield from _turns(run)
+    yield from _money(run)
     yield from _cluster(run)
     if run.train is None and run.evaluation.every is not None:
         yield ("evaluation", "every"), f"expected null where nothing is trained, got {run.evaluation.every}"
@@ -120,6 +121,16 @@ def _turns(run: Run) -> Iterator[Finding]:
         yield ("prompt", "turn_format"), f"expected template, since policy.model.chat_template names one, got {run.prompt.turn_format}"
     if run.prompt.history == "append":
         yield ("prompt", "history"), f"expected exact with turn format {run.prompt.turn_format}, which rewrites no turn, got append"
+
+
+def _money(run: Run) -> Iterator[Finding]:
+    """A limit in money needs the prices of both kinds of tokens."""
+    if run.budgets.run_cost is None:
+        return
+    endpoint = run.policy.endpoint
+    if endpoint is None or endpoint.price_per_million_input is None or endpoint.price_per_million_output is None:
+        said = "no endpoint" if endpoint is None else "an endpoint without one of them"
+        yield (("budgets", "run_cost"), f"expected policy.endpoint with price_per_million_input and price_per_million_output, got {said}")
 
 
 def longest(horizon: HorizonSpec) -> int:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from agentgym_cli.errors import RecipeError, TrainerError
+from agentgym_cli.recipe.canonical import canonical_json
 from agentgym_cli.recipe.data import find_data
 from agentgym_cli.recipe.drift import Difference, check, sentences
 from agentgym_cli.recipe.freeze import Frozen, freeze
-from agentgym_cli.recipe.frozen_file import read_frozen
+from agentgym_cli.recipe.frozen_file import parse_frozen, read_frozen
+from agentgym_cli.recipe.layers import override_layer
 from agentgym_cli.recipe.resolve import resolve
 from agentgym_cli.verbs.folders import FROZEN_FILE
 from agentgym_cli.verbs.request import Request
 
+RUN_LIMITS = ("budgets.run_cost", "budgets.run_tokens")
+"""Keys that a frozen run may be given anew: one that has spent its budget goes on with more."""
 _NAMED = 5
 """Most differences that a message names."""
 
@@ -41,16 +46,27 @@ def find_target(request: Request, verb: str) -> Target:
         raise RecipeError(f"{folder}: expected a recipe, got the folder of a run", f"agentgym {verb} {folder} --resume continues it")
     if request.runs_dir is not None:
         raise RecipeError("--runs-dir: expected nothing, since a resumed run stays in its folder", f"agentgym {verb} {folder} --resume")
-    frozen = read_frozen(folder / FROZEN_FILE)
-    drift = _drift(frozen, request.overrides, str(folder), allow_drift=request.allow_drift)
+    frozen, overrides = _with_other_limits(read_frozen(folder / FROZEN_FILE), request.overrides, str(folder))
+    drift = _drift(frozen, overrides, str(folder), allow_drift=request.allow_drift)
     return Target(frozen=frozen, folder=folder, drift=drift)
+
+
+def _with_other_limits(frozen: Frozen, overrides: Sequence[str], where: str) -> tuple[Frozen, Sequence[str]]:
+    """The frozen run with other limits on what all of it may spend, which change no result, and the overrides that are left. Raises RecipeError."""
+    limits = [override for override in overrides if override.partition("=")[0] in RUN_LIMITS]
+    if not limits:
+        return frozen, overrides
+    _, layer = override_layer(limits)
+    document = json.loads(frozen.to_json())
+    document["config"]["budgets"] |= layer.data["budgets"]
+    return parse_frozen(canonical_json(document), where=where), [override for override in overrides if override not in limits]
 
 
 def _fresh(target: str, overrides: Sequence[str], *, allow_drift: bool) -> Target:
     """A target for a new run."""
     if target.endswith(".json"):
-        frozen = read_frozen(find_data(target, where="frozen run"))
-        drift = _drift(frozen, overrides, target, allow_drift=allow_drift)
+        frozen, rest = _with_other_limits(read_frozen(find_data(target, where="frozen run")), overrides, target)
+        drift = _drift(frozen, rest, target, allow_drift=allow_drift)
         return Target(frozen=_runnable(frozen), folder=None, drift=drift)
     resolved = resolve(target, overrides)
     return Target(frozen=_runnable(freeze(resolved)), folder=None, drift=())

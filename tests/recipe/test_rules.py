@@ -73,6 +73,17 @@ def test_a_combination_that_only_another_profile_makes_impossible_is_shown_with_
     assert "evaluation.horizon: expected at most 3 turns, which is what fits 30 tokens of context at 10 a turn, got 4" in said
 
 
+def test_a_limit_in_money_needs_the_prices_of_both_kinds_of_tokens(tmp_path: Path) -> None:
+    path = write_recipe(tmp_path)
+    priced = "policy.endpoint={url: 'http://127.0.0.1:1/v1', model: m, price_per_million_input: 2.0, price_per_million_output: 10.0}"
+    wanted = "budgets.run_cost: expected policy.endpoint with price_per_million_input and price_per_million_output, got "
+    assert f"{wanted}no endpoint" in complaint(path, "budgets.run_cost=5.0")
+    assert f"{wanted}an endpoint without one of them" in complaint(
+        path, "budgets.run_cost=5.0", priced.replace(", price_per_million_output: 10.0", "")
+    )
+    assert made(path, "budgets.run_cost=5.0", priced).run.budgets.run_cost == 5.0
+
+
 def test_an_evaluation_cadence_needs_training_and_steps_to_fall_between(tmp_path: Path) -> None:
     path = write_recipe(tmp_path)
     assert "evaluation.every: expected null where nothing is trained, got 5" in complaint(path, "train=null", "evaluation.every=5")
