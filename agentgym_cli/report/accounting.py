@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from agentgym_cli.report.statistics.intervals import Interval, TaskSums, over_tasks, wilson
-from agentgym_cli.store.rows import CountsRow
+import numpy as np
+
+from agentgym_cli.report.statistics.bootstrap import ratio_bootstrap
+from agentgym_cli.report.statistics.intervals import Estimate, Interval, TaskSums, mean_of, over_tasks, wilson
+from agentgym_cli.store.rows import CountsRow, StopRow
+from agentgym_cli.store.task_rows import CellRow, StageRow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,10 +21,14 @@ class Rate:
     denominator: int
     value: float | None
     """None when the denominator is 0: no data."""
+    why: str | None = None
+    """Why there is no value."""
     low: float | None = None
     """95% interval; None without data, and for bounds, which have no sampling error of their own."""
     high: float | None = None
     method: str | None = None
+    beside: Interval | None = None
+    """A second interval where the first leans on a normal mean of tasks: the cluster bootstrap's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +51,75 @@ class Accounting:
     """End-to-end success if every unscored episode had failed."""
     best_case: Rate
     """End-to-end success if every unscored episode had succeeded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """Episodes of one outcome, by why."""
+
+    why: str
+    episodes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ledger:
+    """Where every scheduled episode went; its four outcomes sum to what was scheduled."""
+
+    success: int
+    failure: tuple[Tally, ...]
+    """By stop reason."""
+    infra_error: tuple[Tally, ...]
+    """By cause."""
+    action_induced: int
+    """Of the infra errors, those that came back on the same action."""
+    missing: tuple[Tally, ...]
+    """By stop reason; ``no attempt`` where none was recorded."""
+    scheduled: int
+    left_out: int | None
+    """Not scheduled by choice, so outside the sum; None where that is unknown."""
+
+    @property
+    def sentence(self) -> str:
+        """``60 success + 30 failure (horizon 30) + 10 infra error (server_5xx 10) + 0 missing = 100 scheduled``."""
+        named = (("failure", self.failure), ("infra error", self.infra_error), ("missing", self.missing))
+        return " + ".join([f"{self.success:,} success", *(_summed(name, tallies) for name, tallies in named)]) + f" = {self.scheduled:,} scheduled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Macro:
+    """The plain mean of one share over scenarios, each of which weighs alike."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    over: tuple[str, ...]
+    """Scenarios with data."""
+    without: tuple[str, ...]
+    """Scenarios without, which the mean leaves out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Averages:
+    """The two averages over scenarios, each named: all episodes together, and every scenario alike."""
+
+    scenarios: str
+    """What is averaged over: ``categories``, ``splits`` or ``environments``."""
+    pooled: Accounting
+    macro_end_to_end: Macro
+    macro_conditional: Macro
+    macro_infra_share: Macro
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Each:
+    """How much of something one success took, over everything that was spent."""
+
+    what: str
+    spent: float | None
+    successes: int
+    value: float | None
+    why: str | None = None
+    """Why there is no value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,19 +161,38 @@ def change(before: Rate, after: Rate, interval: Interval | None) -> Change:
     )
 
 
-def share(count: int, denominator: int) -> Rate:
-    """A share without an interval."""
-    return Rate(count=count, denominator=denominator, value=count / denominator if denominator else None)
+def share(count: int, denominator: int, of: str = "episode counts here") -> Rate:
+    """A share without an interval; ``of`` says what there is none of when the denominator is 0."""
+    if denominator == 0:
+        return Rate(count=count, denominator=0, value=None, why=f"no {of}")
+    return Rate(count=count, denominator=denominator, value=count / denominator)
+
+
+def each(what: str, spent: float | None, successes: int, unknown: str = "not recorded") -> Each:
+    """What one success took; ``unknown`` is why ``spent`` is None."""
+    why = unknown if spent is None else "no success" if successes == 0 else None
+    return Each(what=what, spent=spent, successes=successes, value=None if why or spent is None else spent / successes, why=why)
+
+
+Cell = CellRow | StageRow
 
 
 def account(
-    *, success: int, failure: int, infra_error: int, missing: int, scheduled: int, clusters: tuple[TaskSums, TaskSums, TaskSums] | None = None
+    *,
+    success: int,
+    failure: int,
+    infra_error: int,
+    missing: int,
+    scheduled: int,
+    clusters: tuple[TaskSums, TaskSums, TaskSums] | None = None,
+    cells: Sequence[Cell] = (),
 ) -> Accounting:
     """Count against the schedule.
 
     Args:
         clusters: sums over tasks for successes of scheduled, successes of scored, infra errors of scheduled, when tasks have several
             episodes; None when every task has one.
+        cells: the same tasks one kind at a time, for a bootstrap beside each t interval; empty leaves it out.
     """
     assert success + failure + infra_error + missing == scheduled, "every scheduled episode has exactly one outcome"
     scored = success + failure
@@ -108,23 +204,117 @@ def account(
         failure=failure,
         infra_error=infra_error,
         missing=missing,
-        end_to_end=_rate(success, scheduled, ends),
-        conditional=_rate(success, scored, conditions),
-        infra_share=_rate(infra_error, scheduled, infra),
-        worst_case=share(success, scheduled),
-        best_case=share(scheduled - failure, scheduled),
+        end_to_end=_rate(success, scheduled, ends, cells, ("success", "scheduled")),
+        conditional=_rate(success, scored, conditions, cells, ("success", "scored")),
+        infra_share=_rate(infra_error, scheduled, infra, cells, ("infra_error", "scheduled")),
+        worst_case=share(success, scheduled, _SCHEDULED),
+        best_case=share(scheduled - failure, scheduled, _SCHEDULED),
     )
 
 
-def _rate(count: int, denominator: int, sums: TaskSums | None) -> Rate:
+_SCHEDULED = "episode was scheduled"
+
+
+def _rate(count: int, denominator: int, sums: TaskSums | None, cells: Sequence[Cell], names: tuple[str, str]) -> Rate:
     interval: Interval | None = wilson(count, denominator) if sums is None else over_tasks(count, denominator, sums)
     if interval is None:
-        return share(count, denominator)
-    return Rate(count=count, denominator=denominator, value=count / denominator, low=interval.low, high=interval.high, method=interval.method)
+        return share(count, denominator, _SCHEDULED if names[1] == "scheduled" else "episode was scored")
+    beside = None
+    if cells and interval.method == "t over tasks":
+        weights, x, n = (np.array([getattr(cell, name) for cell in cells]) for name in ("tasks", *names))
+        beside = ratio_bootstrap(weights, x.astype(np.float64), n.astype(np.float64))
+    value = count / denominator
+    return Rate(count=count, denominator=denominator, value=value, low=interval.low, high=interval.high, method=interval.method, beside=beside)
 
 
-def account_rows(rows: Sequence[CountsRow]) -> Accounting:
-    """Count categories of one split together; intervals go by task where tasks have several episodes."""
+def account_cells(cells: Sequence[Cell]) -> Accounting:
+    """Count tasks that come by kind; intervals go by task where tasks have several episodes."""
+
+    def over(x: str, n: str) -> TaskSums:
+        pairs = [(cell.tasks, int(getattr(cell, x)), int(getattr(cell, n))) for cell in cells if getattr(cell, n)]
+        return TaskSums(
+            tasks=sum(tasks for tasks, _, _ in pairs),
+            xx=sum(tasks * a * a for tasks, a, _ in pairs),
+            xn=sum(tasks * a * b for tasks, a, b in pairs),
+            nn=sum(tasks * b * b for tasks, _, b in pairs),
+        )
+
+    totals = {name: sum(cell.tasks * int(getattr(cell, name)) for cell in cells) for name in ("scheduled", "success", "scored", "infra_error")}
+    several = any(cell.scheduled > 1 for cell in cells)
+    return account(
+        success=totals["success"],
+        failure=totals["scored"] - totals["success"],
+        infra_error=totals["infra_error"],
+        missing=totals["scheduled"] - totals["scored"] - totals["infra_error"],
+        scheduled=totals["scheduled"],
+        clusters=(over("success", "scheduled"), over("success", "scored"), over("infra_error", "scheduled")) if several else None,
+        cells=cells,
+    )
+
+
+def ledger(rows: Sequence[StopRow], *, action_induced: int, left_out: int | None) -> Ledger:
+    """Every scheduled episode of a part under its outcome and reason, from rows that have one reason each."""
+
+    def tallies(outcome: str, reasons: Sequence[str]) -> tuple[Tally, ...]:
+        counted: dict[str, int] = {}
+        for row, reason in zip(rows, reasons, strict=True):
+            if row.outcome == outcome:
+                counted[reason] = counted.get(reason, 0) + row.episodes
+        return tuple(Tally(why=why, episodes=episodes) for why, episodes in sorted(counted.items(), key=lambda item: (-item[1], item[0])))
+
+    stops = [row.stop for row in rows]
+    kept = Ledger(
+        success=sum(row.episodes for row in rows if row.outcome == "success"),
+        failure=tallies("failure", stops),
+        infra_error=tallies("infra_error", [row.cause or row.stop for row in rows]),
+        action_induced=action_induced,
+        missing=tallies("missing", ["no attempt" if stop == "missing" else stop for stop in stops]),
+        scheduled=sum(row.episodes for row in rows),
+        left_out=left_out,
+    )
+    parts = sum(tally.episodes for tally in (*kept.failure, *kept.infra_error, *kept.missing))
+    assert kept.success + parts == kept.scheduled, "every scheduled episode has exactly one outcome"
+    return kept
+
+
+def _summed(name: str, tallies: Sequence[Tally]) -> str:
+    reasons = ", ".join(f"{tally.why} {tally.episodes:,}" for tally in tallies)
+    return f"{sum(tally.episodes for tally in tallies):,} {name}" + (f" ({reasons})" if reasons else "")
+
+
+def averages(scenarios: str, pooled: Accounting, parts: Mapping[str, Accounting]) -> Averages:
+    """The pooled and the macro average of ``parts``, scenarios by name, which ``pooled`` counts together."""
+    return Averages(
+        scenarios=scenarios,
+        pooled=pooled,
+        macro_end_to_end=_macro({name: part.end_to_end for name, part in parts.items()}),
+        macro_conditional=_macro({name: part.conditional for name, part in parts.items()}),
+        macro_infra_share=_macro({name: part.infra_share for name, part in parts.items()}),
+    )
+
+
+def _macro(rates: Mapping[str, Rate]) -> Macro:
+    known = {name: estimate(rate) for name, rate in rates.items()}
+    shown = [each for each in known.values() if each is not None]
+    interval = mean_of(shown)
+    return Macro(
+        value=sum(each.value for each in shown) / len(shown) if shown else None,
+        low=interval.low if interval else None,
+        high=interval.high if interval else None,
+        over=tuple(name for name, each in known.items() if each is not None),
+        without=tuple(name for name, each in known.items() if each is None),
+    )
+
+
+def estimate(rate: Rate) -> Estimate | None:
+    """A rate with its interval as an estimate; None without either."""
+    if rate.value is None or rate.low is None or rate.high is None:
+        return None
+    return Estimate(value=rate.value, low=rate.low, high=rate.high)
+
+
+def account_rows(rows: Sequence[CountsRow], cells: Sequence[Cell] = ()) -> Accounting:
+    """Count categories of one split together; intervals go by task where tasks have several episodes, a bootstrap beside them from ``cells``."""
     return account(
         success=_total(rows, "success"),
         failure=_total(rows, "failure"),
@@ -132,6 +322,7 @@ def account_rows(rows: Sequence[CountsRow]) -> Accounting:
         missing=_total(rows, "missing"),
         scheduled=_total(rows, "scheduled"),
         clusters=_clusters(rows) if max((row.most_samples for row in rows), default=1) > 1 else None,
+        cells=cells,
     )
 
 

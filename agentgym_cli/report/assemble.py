@@ -6,13 +6,32 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from agentgym_cli.report.accounting import account_first_attempts, account_rows, change, share
+from agentgym_cli.report.accounting import account_cells, account_first_attempts, account_rows, averages, change, each, ledger, share
+from agentgym_cli.report.conditions import Conditions, read_conditions
 from agentgym_cli.report.degraded import PhaseFailures, degraded
 from agentgym_cli.report.frozen import FrozenFacts, read_facts
 from agentgym_cli.report.learning import assemble_learning
-from agentgym_cli.report.model import Category, Checkpoint, Comparison, Header, Part, Pointer, Probe, Report, Segment, Spent, Stop
+from agentgym_cli.report.model import (
+    Category,
+    Checkpoint,
+    Comparison,
+    Header,
+    Latency,
+    Part,
+    Pointer,
+    Probe,
+    Report,
+    Segment,
+    Spent,
+    SplitAverages,
+    StageAccount,
+    Stop,
+)
+from agentgym_cli.report.papers import PaperRow, Result, beside_papers
+from agentgym_cli.report.spending import spend
 from agentgym_cli.report.statistics.intervals import difference
 from agentgym_cli.report.statistics.paired import paired
+from agentgym_cli.report.tries import tries
 from agentgym_cli.store.rows import (
     AttemptsRow,
     CheckpointRow,
@@ -25,6 +44,7 @@ from agentgym_cli.store.rows import (
     SegmentRow,
     StopRow,
 )
+from agentgym_cli.store.task_rows import CellRow, LatencyRow, SpendingRow, StageRow
 
 _IN_PROCESS = frozenset({"local", "oracle", "random", "scripted"})
 _DEADLINES = frozenset({"policy_deadline", "env_deadline"})
@@ -45,15 +65,27 @@ class Rows:
     metrics: Sequence[MetricTotals]
     probes: Sequence[ProbeRow]
     checkpoints: Sequence[CheckpointRow]
+    cells: Sequence[CellRow]
+    stages: Sequence[StageRow]
+    spending: SpendingRow
+    latencies: Sequence[LatencyRow]
 
 
 def assemble(rows: Rows) -> Report:
     """The report of a run."""
     facts = read_facts(rows.run.frozen)
+    conditions = read_conditions(rows.run.frozen, env=rows.run.env, policy=rows.run.policy)
+    parts = tuple(_parts(rows, facts))
     return Report(
         header=_header(rows, facts),
         comparisons=tuple(_comparisons(rows)),
-        parts=tuple(_parts(rows, facts)),
+        parts=parts,
+        averages=tuple(_averages(rows.counts)),
+        stages=tuple(_stages(rows.stages)),
+        spending=spend(rows.spending, rows.segments, facts, sum(part.accounting.success for part in parts)),
+        latencies=tuple(map(_latency, rows.latencies)),
+        conditions=conditions,
+        papers=_papers(parts, conditions),
         learning=assemble_learning(rows.curve, rows.metrics),
         segments=tuple(_segment(row) for row in rows.segments),
         probes=tuple(Probe(url=row.url, name=row.name, result=row.result, detail=row.detail) for row in rows.probes),
@@ -132,27 +164,80 @@ def _parts(rows: Rows, facts: FrozenFacts) -> Iterable[Part]:
 
 def _part(rows: Rows, facts: FrozenFacts, key: tuple[str, str, int | None], counts: Sequence[CountsRow]) -> Part:
     phase, split, step = key
-    accounting = account_rows(counts)
+    cells = [row for row in rows.cells if (row.phase, row.split, row.step) == key]
+    accounting = account_rows(counts, cells)
     tasks = sum(row.tasks for row in counts)
     in_split = facts.tasks.get(split) if phase.startswith("eval") else None
     stops = [row for row in rows.stops if (row.phase, row.split, row.step) == key]
+    left_out = None if in_split is None else max(0, in_split - tasks)
+    induced = sum(row.action_induced for row in counts)
+    categories = {row.category: account_rows([row], [cell for cell in cells if cell.category == row.category]) for row in counts}
+    spent = next((_spent(row) for row in rows.attempts if (row.phase, row.split, row.step) == key), _NOTHING)
     return Part(
         phase=phase,
         split=split,
         step=step,
         accounting=accounting,
-        categories=tuple(Category(name=row.category, accounting=account_rows([row])) for row in counts if row.category),
+        ledger=ledger(stops, action_induced=induced, left_out=left_out),
+        categories=tuple(Category(name=name, accounting=counted) for name, counted in categories.items() if name),
+        averages=averages("categories", accounting, categories) if len(categories) > 1 else None,
+        tries=tries(cells) if phase.startswith("eval") else (),
         tasks=tasks,
-        left_out=None if in_split is None else max(0, in_split - tasks),
+        left_out=left_out,
         outcome_from=_outcome_from(counts, stops),
-        stops=tuple(Stop(reason=row.stop, cause=row.cause, episodes=row.episodes, example=row.example) for row in stops),
-        action_induced=share(sum(row.action_induced for row in counts), accounting.infra_error),
-        truncated=share(sum(row.truncated for row in counts), accounting.scheduled),
-        invalid_actions=share(sum(row.invalid_actions for row in counts), sum(row.turns for row in counts)),
+        stops=tuple(_stops(stops)),
+        action_induced=share(induced, accounting.infra_error, "infra error"),
+        truncated=share(sum(row.truncated for row in counts), accounting.scheduled, "episode was scheduled"),
+        invalid_actions=share(sum(row.invalid_actions for row in counts), sum(row.turns for row in counts), "turn"),
         first_attempts=account_first_attempts(counts),
-        spent=next((_spent(row) for row in rows.attempts if (row.phase, row.split, row.step) == key), _NOTHING),
+        spent=spent,
+        per_success=(each("tokens sampled", spent.action_tokens, accounting.success), each("attempt seconds", spent.seconds, accounting.success)),
         rows=_episodes_sql(rows.run.run, phase, split, step),
     )
+
+
+def _stops(rows: Sequence[StopRow]) -> Iterable[Stop]:
+    """Reasons, whatever their episodes count as, the most frequent first."""
+    for reason, cause in dict.fromkeys((row.stop, row.cause) for row in rows):
+        alike = [row for row in rows if (row.stop, row.cause) == (reason, cause)]
+        example = next((row.example for row in alike if row.example), "")
+        yield Stop(reason=reason, cause=cause, episodes=sum(row.episodes for row in alike), example=example)
+
+
+def _averages(counts: Sequence[CountsRow]) -> Iterable[SplitAverages]:
+    for (phase, step), group in groupby(counts, key=lambda row: (row.phase, row.step)):
+        rows = list(group)
+        splits = {split: account_rows([row for row in rows if row.split == split]) for split in dict.fromkeys(row.split for row in rows)}
+        if step is not None and len(splits) > 1:
+            yield SplitAverages(phase=phase, step=step, averages=averages("splits", account_rows(rows), splits))
+
+
+def _stages(rows: Sequence[StageRow]) -> Iterable[StageAccount]:
+    for (horizon, first, last), group in groupby(rows, key=lambda row: (row.horizon, row.first_step, row.last_step)):
+        yield StageAccount(horizon=horizon, first_step=first, last_step=last, accounting=account_cells(list(group)))
+
+
+def _latency(row: LatencyRow) -> Latency:
+    return Latency(
+        phase=row.phase,
+        turns=row.turns,
+        policy_p50=row.policy_p50,
+        policy_p95=row.policy_p95,
+        env_p50=row.env_p50,
+        env_p95=row.env_p95,
+    )
+
+
+def _papers(parts: Sequence[Part], conditions: Conditions) -> tuple[PaperRow, ...]:
+    """Published rows beside every evaluation that has a result."""
+    results = []
+    for part in parts:
+        if part.phase.startswith("eval"):
+            named = {"": part.accounting} | {category.name: category.accounting for category in part.categories}
+            results += [
+                Result(phase=part.phase, split=part.split, step=part.step, category=name, rate=counted.end_to_end) for name, counted in named.items()
+            ]
+    return beside_papers(results, conditions)
 
 
 def _spent(row: AttemptsRow) -> Spent:

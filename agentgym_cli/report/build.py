@@ -1,15 +1,20 @@
-"""The report of a run from a store: read quickly, close, then assemble."""
+"""The report of a run, or the comparison of several, from a store: read quickly, close, then assemble."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from agentgym_cli.report.accounting import account_rows
 from agentgym_cli.report.assemble import Rows, assemble
+from agentgym_cli.report.compare import Judged, RunComparison, Side, compare_all
+from agentgym_cli.report.conditions import read_conditions
 from agentgym_cli.report.learning import CURVES
 from agentgym_cli.report.model import Report
-from agentgym_cli.store import queries
+from agentgym_cli.store import queries, task_queries
 from agentgym_cli.store.db import Connection
 from agentgym_cli.store.opening import open_for_reading
+from agentgym_cli.store.rows import CountsRow
 
 
 def build_report(database: Path, run: str) -> Report:
@@ -38,4 +43,55 @@ def read_rows(connection: Connection, run: str) -> Rows:
         metrics=queries.metric_totals(connection, found.run),
         probes=queries.probes(connection, found.run),
         checkpoints=queries.checkpoints(connection, found.run),
+        cells=task_queries.cells(connection, found.run),
+        stages=task_queries.stages(connection, found.run),
+        spending=task_queries.spending(connection, found.run),
+        latencies=task_queries.latencies(connection, found.run),
+    )
+
+
+def build_comparisons(database: Path, base: str, others: Sequence[str]) -> tuple[RunComparison, ...]:
+    """Compare runs of one store, named as for ``build_report``, with a base run; each by its latest evaluation of every split.
+
+    Raises:
+        StoreBusy, StoreError: as ``build_report``.
+    """
+    with open_for_reading(database) as connection:
+        sides = [read_side(connection, run) for run in (base, *others)]
+    return compare_all(sides[0], sides[1:])
+
+
+def read_side(connection: Connection, run: str) -> Side:
+    """All that a comparison needs of a run. Raises StoreError as ``build_report`` does."""
+    found = queries.find_run(connection, run)
+    return Side(
+        run=found.run,
+        recipe=found.name,
+        policy=found.policy,
+        status=found.status or "in progress",
+        label="laptop result" if found.profile == "laptop" else None,
+        digest=found.digest,
+        drift=tuple(sentence for row in queries.segments(connection, found.run) for sentence in row.drift),
+        conditions=read_conditions(found.frozen, env=found.env, policy=found.policy),
+        splits={split: _judged(connection, found.run, rows) for split, rows in _latest(queries.counts(connection, found.run))},
+    )
+
+
+def _latest(counts: Sequence[CountsRow]) -> Iterable[tuple[str, list[CountsRow]]]:
+    """Every split with the rows of its latest evaluation, in the order of phases and steps."""
+    rows = [row for row in counts if row.phase.startswith("eval")]
+    for split in dict.fromkeys(row.split for row in rows):
+        ordered = [row for row in rows if row.split == split]
+        last = max(ordered, key=lambda row: (row.step or 0, ordered.index(row)))
+        yield split, [row for row in ordered if (row.phase, row.step) == (last.phase, last.step)]
+
+
+def _judged(connection: Connection, run: str, rows: Sequence[CountsRow]) -> Judged:
+    phase, split, step = rows[0].phase, rows[0].split, rows[0].step or 0
+    return Judged(
+        phase=phase,
+        step=step,
+        accounting=account_rows(rows),
+        categories={row.category: account_rows([row]) for row in rows if row.category},
+        tasks=task_queries.tasks(connection, run, phase=phase, split=split, step=step),
     )

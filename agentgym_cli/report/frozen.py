@@ -27,50 +27,76 @@ class FrozenFacts:
     """Tasks in each evaluation split, before any limit."""
     runs_dir: str
     database: str
+    gpus: int | None
+    """GPUs of the cluster; None without one."""
+    endpoint: bool
+    """A policy over HTTP is named, whose GPUs nobody here knows."""
+    price_read: float | None
+    """Of a million tokens that the policy reads, as the recipe says."""
+    price_sampled: float | None
+    """Of a million tokens that the policy samples, in the same currency."""
     semantics: str | None
     """What a success of the environment means where that is not what one would think; foreign text."""
 
 
+def read_document(frozen: str) -> object:
+    """The column ``frozen`` of a run as JSON; None where it is none."""
+    try:
+        return json.loads(frozen)
+    except json.JSONDecodeError:
+        return None
+
+
 def read_facts(frozen: str) -> FrozenFacts:
     """Read the column ``frozen`` of a run."""
-    try:
-        document: object = json.loads(frozen)
-    except json.JSONDecodeError:
-        document = None
-    stack = _text(_at(document, "config", "engine", "stack"))
-    parts = _at(document, "parts")
+    document = read_document(frozen)
+    stack = text(at(document, "config", "engine", "stack"))
+    parts = at(document, "parts")
     counts = {
-        item.removeprefix("tasks.evaluation."): _at(part, "count")
+        item.removeprefix("tasks.evaluation."): at(part, "count")
         for item, part in (parts.items() if isinstance(parts, dict) else [])
         if item.startswith("tasks.evaluation.")
     }
     return FrozenFacts(
         stack=stack,
-        lock=_text(_at(document, "parts", "lock", f"{stack}.txt")),
-        retry_attempts=_whole(_at(document, "config", "retry", "attempts")),
-        max_infra_share=_number(_at(document, "config", "env", "max_infra_share")),
-        max_action_induced_share=_number(_at(document, "config", "env", "max_action_induced_share")),
-        evaluation_limit=_whole(_at(document, "config", "evaluation", "limit")),
+        lock=text(at(document, "parts", "lock", f"{stack}.txt")),
+        retry_attempts=whole(at(document, "config", "retry", "attempts")),
+        max_infra_share=number(at(document, "config", "env", "max_infra_share")),
+        max_action_induced_share=number(at(document, "config", "env", "max_action_induced_share")),
+        evaluation_limit=whole(at(document, "config", "evaluation", "limit")),
         tasks={split: int(count) for split, count in counts.items() if isinstance(count, str) and count.isdecimal()},
-        runs_dir=_text(_at(document, "config", "store", "runs_dir")) or "runs",
-        database=_text(_at(document, "config", "store", "database")) or "results.duckdb",
-        semantics=_text(_at(document, "parts", "rules", SEMANTICS)),
+        runs_dir=text(at(document, "config", "store", "runs_dir")) or "runs",
+        database=text(at(document, "config", "store", "database")) or "results.duckdb",
+        gpus=_gpus(at(document, "config", "cluster")),
+        endpoint=at(document, "config", "policy", "endpoint") is not None,
+        price_read=number(at(document, "config", "policy", "endpoint", "price_per_million_input")),
+        price_sampled=number(at(document, "config", "policy", "endpoint", "price_per_million_output")),
+        semantics=text(at(document, "parts", "rules", SEMANTICS)),
     )
 
 
-def _at(document: object, *keys: str) -> object:
+def _gpus(cluster: object) -> int | None:
+    nodes, each = whole(at(cluster, "nodes")), whole(at(cluster, "gpus_per_node"))
+    return None if nodes is None or each is None else nodes * each
+
+
+def at(document: object, *keys: str) -> object:
+    """What stands under the keys, None where there is nothing."""
     for key in keys:
         document = document.get(key) if isinstance(document, dict) else None
     return document
 
 
-def _text(value: object) -> str | None:
+def text(value: object) -> str | None:
+    """A text, None for anything else."""
     return value if isinstance(value, str) else None
 
 
-def _number(value: object) -> float | None:
+def number(value: object) -> float | None:
+    """A number as a float, None for anything else."""
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _whole(value: object) -> int | None:
+def whole(value: object) -> int | None:
+    """A whole number, None for anything else."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agentgym_cli.report.accounting import Accounting, Change, FirstAttempts, Rate
+from agentgym_cli.report.accounting import Accounting, Averages, Change, Each, FirstAttempts, Ledger, Rate
+from agentgym_cli.report.conditions import Conditions
+from agentgym_cli.report.papers import PaperRow
+from agentgym_cli.report.spending import Spending
+from agentgym_cli.report.tries import Tries
 
 SCHEMA = 1
 
@@ -85,7 +89,13 @@ class Part:
     step: int | None
     """Step of the weights; None in training."""
     accounting: Accounting
+    """Under the retry policy; ``first_attempts`` is without it."""
+    ledger: Ledger
     categories: tuple[Category, ...]
+    averages: Averages | None
+    """Over categories; None where there is one."""
+    tries: tuple[Tries, ...]
+    """Empty in training, and where every task has one episode."""
     tasks: int
     left_out: int | None
     """Tasks of the split that were not scheduled, by choice (``evaluation.limit``); None where that is unknown."""
@@ -99,8 +109,41 @@ class Part:
     """Of turns."""
     first_attempts: FirstAttempts
     spent: Spent
+    per_success: tuple[Each, ...]
+    """Over all attempts of the part that are not superseded."""
     rows: str
     """SQL that lists the episodes counted here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitAverages:
+    """Averages over the splits of one evaluation."""
+
+    phase: str
+    step: int
+    averages: Averages
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageAccount:
+    """Training episodes of one horizon."""
+
+    horizon: int
+    first_step: int
+    last_step: int
+    accounting: Accounting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latency:
+    """Seconds of one turn, median and 95th percentile, over the turns of a phase that were kept."""
+
+    phase: str
+    turns: int
+    policy_p50: float | None
+    policy_p95: float | None
+    env_p50: float | None
+    env_p95: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,6 +260,14 @@ class Report:
     header: Header
     comparisons: tuple[Comparison, ...]
     parts: tuple[Part, ...]
+    averages: tuple[SplitAverages, ...]
+    """For evaluations of several splits."""
+    stages: tuple[StageAccount, ...]
+    spending: Spending
+    latencies: tuple[Latency, ...]
+    conditions: Conditions
+    """What another run has to share to be compared with this one."""
+    papers: tuple[PaperRow, ...]
     learning: Learning
     segments: tuple[Segment, ...]
     probes: tuple[Probe, ...]

@@ -129,7 +129,7 @@ def probes(items: Sequence[Probe]) -> str:
 
 def details(part: Part) -> list[tuple[str, str]]:
     """What else there is to say about a part, as (name, value); examples are foreign text."""
-    found = [("stopped by", ", ".join(stop(item) for item in part.stops) or NO_DATA)]
+    found = [("counted", part.ledger.sentence), ("stopped by", ", ".join(stop(item) for item in part.stops) or NO_DATA)]
     found += [(f"{item.cause}, e.g.", item.example) for item in part.stops if item.cause and item.example]
     if part.accounting.infra_error:
         found.append(("action induced", f"{of(part.action_induced)} infra errors came back on the same action"))

@@ -60,13 +60,13 @@ def test_promise_04_rates_of_any_counts_hold_together(success: int, failure: int
 
 def test_promise_04_no_data_is_none_and_never_zero() -> None:
     ours = account_rows([make_row(infra_error=3)])
-    assert ours.conditional == Rate(count=0, denominator=0, value=None)
+    assert ours.conditional == Rate(count=0, denominator=0, value=None, why="no episode was scored")
     assert ours.end_to_end.value == 0.0
     nothing = account_rows([])
     assert [rate.value for rate in (nothing.end_to_end, nothing.conditional, nothing.infra_share, nothing.worst_case, nothing.best_case)] == [
         None
     ] * 5
-    assert share(0, 0) == Rate(count=0, denominator=0, value=None)
+    assert share(0, 0, "turn") == Rate(count=0, denominator=0, value=None, why="no turn")
 
 
 def test_promise_01_counts_that_do_not_add_up_are_refused() -> None:

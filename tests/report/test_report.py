@@ -51,6 +51,7 @@ def test_promise_01_what_was_scheduled_and_never_ran_stays_in_the_denominator(st
     assert (accounting.scheduled, accounting.scored, accounting.missing) == (4, 1, 3)
     assert (accounting.end_to_end.value, accounting.conditional.value, accounting.best_case.value) == (0.25, 1.0, 1.0)
     assert "missing 3, done 1" in printed(report)
+    assert "1 success + 0 failure + 0 infra error + 3 missing (no attempt 3) = 4 scheduled" in " ".join(printed(report).split())
 
 
 def test_promise_04_no_data_is_shown_as_such_in_every_form(store: Connection, tmp_path: Path) -> None:

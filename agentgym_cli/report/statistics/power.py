@@ -20,11 +20,11 @@ def smallest_paired(tasks: int, squared: float) -> float | None:
         squared: sum of the squared differences.
 
     Returns:
-        At most 1; None when no pair differs, since the scatter is then unknown.
+        None when no pair differs, since the scatter is then unknown.
     """
     if tasks == 0 or squared <= 0:
         return None
-    return min(1.0, _REACH * sqrt(squared) / tasks)
+    return _REACH * sqrt(squared) / tasks
 
 
 def smallest_apart(variance: float, base_variance: float) -> float | None:

@@ -1,0 +1,138 @@
+"""What two runs differ by on the same tasks: every pair counts once, tests are exact or by permutation. Knows no store and no frozen run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from agentgym_cli.report.statistics.bootstrap import Floats, mean_bootstrap
+from agentgym_cli.report.statistics.intervals import ENOUGH_TASKS, Interval
+from agentgym_cli.report.statistics.multiple import holm
+from agentgym_cli.report.statistics.paired import matched, mcnemar, paired, sign_flips
+from agentgym_cli.report.statistics.power import smallest_paired
+from agentgym_cli.store.task_rows import TaskRow
+
+SIGNIFICANT = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """One task in both runs."""
+
+    base: TaskRow
+    other: TaskRow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """The other run minus the base run, over tasks that both have. Shares are in fractions; a reward is in its own unit."""
+
+    what: str
+    """``end-to-end success``, ``conditional success`` or ``reward``."""
+    tasks: int
+    """Pairs that count."""
+    left_out: int
+    """Pairs that do not, since one side has no scored episode."""
+    mean: float | None
+    low: float | None
+    high: float | None
+    method: str | None
+    beside: Interval | None
+    """The cluster bootstrap's interval, where it is not the first."""
+    won: int
+    """Tasks that the other run does better in."""
+    lost: int
+    p_value: float | None
+    """Of no difference, two-sided."""
+    test: str | None
+    """``exact McNemar`` with one episode of each task in both runs, else ``permutation within tasks``."""
+    p_adjusted: float | None
+    """Holm's, over ``family`` comparisons."""
+    family: int
+    smallest: float | None
+    """Difference that these data would have shown four times in five, at the 5% level; None without scatter."""
+    why: str | None
+    """Why something above is None."""
+
+    @property
+    def significant(self) -> bool | None:
+        """Whether a difference may be claimed at the 5% level after Holm; None where there was nothing to test."""
+        return None if self.p_adjusted is None else self.p_adjusted <= SIGNIFICANT
+
+
+def end_to_end(pairs: Sequence[Pair]) -> Difference:
+    """Successes of scheduled, task by task."""
+    return _shares("end-to-end success", pairs, "scheduled", 0)
+
+
+def conditional(pairs: Sequence[Pair]) -> Difference:
+    """Successes of scored, over tasks with a scored episode in both runs."""
+    kept = [pair for pair in pairs if pair.base.scored and pair.other.scored]
+    return _shares("conditional success", kept, "scored", len(pairs) - len(kept))
+
+
+def reward(pairs: Sequence[Pair]) -> Difference:
+    """Mean return of a task's scored episodes, over tasks that have one in both runs."""
+    kept = [pair for pair in pairs if pair.base.rewards and pair.other.rewards]
+    gaps = np.array([pair.other.reward / pair.other.rewards - pair.base.reward / pair.base.rewards for pair in kept])
+    interval = mean_bootstrap(gaps)
+    return _difference("reward", gaps, len(pairs) - len(kept), interval, None, sign_flips(gaps), "permutation within tasks")
+
+
+def _shares(what: str, pairs: Sequence[Pair], of: str, left_out: int) -> Difference:
+    def mean(row: TaskRow) -> float:
+        return row.success / int(getattr(row, of))
+
+    gaps = np.array([mean(pair.other) - mean(pair.base) for pair in pairs])
+    won, lost = int((gaps > 0).sum()), int((gaps < 0).sum())
+    if all(getattr(row, of) == 1 for pair in pairs for row in (pair.base, pair.other)):
+        return _difference(what, gaps, left_out, matched(len(pairs), won, lost), None, mcnemar(won, lost), "exact McNemar")
+    drawn = mean_bootstrap(gaps)
+    first = paired(gaps.size, float(gaps.sum()), float((gaps**2).sum())) or drawn
+    beside = drawn if first is not drawn else None
+    return _difference(what, gaps, left_out, first, beside, sign_flips(gaps), "permutation within tasks")
+
+
+def _difference(
+    what: str, gaps: Floats, left_out: int, interval: Interval | None, beside: Interval | None, p_value: float | None, test: str
+) -> Difference:
+    tasks = int(gaps.size)
+    why = "no task counts in both runs" if tasks == 0 else "no task came out differently" if p_value is None else None
+    return Difference(
+        what=what,
+        tasks=tasks,
+        left_out=left_out,
+        mean=float(gaps.mean()) if tasks else None,
+        low=interval.low if interval else None,
+        high=interval.high if interval else None,
+        method=_method(interval, tasks),
+        beside=beside,
+        won=int((gaps > 0).sum()),
+        lost=int((gaps < 0).sum()),
+        p_value=p_value,
+        test=test if p_value is not None else None,
+        p_adjusted=p_value,
+        family=1,
+        smallest=_smallest(what, gaps),
+        why=why,
+    )
+
+
+def _method(interval: Interval | None, tasks: int) -> str | None:
+    if interval is None or interval.method != "cluster bootstrap" or tasks >= ENOUGH_TASKS:
+        return interval.method if interval else None
+    return f"cluster bootstrap, few tasks ({tasks})"
+
+
+def _smallest(what: str, gaps: Floats) -> float | None:
+    found = smallest_paired(int(gaps.size), float((gaps**2).sum()))
+    return found if found is None or what == "reward" else min(1.0, found)
+
+
+def adjusted(family: Sequence[Difference]) -> tuple[Difference, ...]:
+    """The same comparisons with Holm's p-values over all of them that could be tested."""
+    values = holm([each.p_value for each in family])
+    size = sum(each.p_value is not None for each in family)
+    return tuple(replace(each, p_adjusted=value, family=max(1, size)) for each, value in zip(family, values, strict=True))

@@ -1,0 +1,105 @@
+"""What a run took in all, and what one success of it took: failures, infra errors, retries and superseded attempts included."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from agentgym_cli.report.accounting import Each, each
+from agentgym_cli.report.frozen import FrozenFacts
+from agentgym_cli.store.rows import SegmentRow
+from agentgym_cli.store.task_rows import SpendingRow
+
+_NOT_KEPT = "not kept by this run's records"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Amount:
+    """How much was spent of something; None with the reason where nobody knows."""
+
+    value: float | None
+    why: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spending:
+    """All attempts of a run."""
+
+    attempts: int
+    infra_errors: int
+    turns: Amount
+    tokens_read: Amount
+    """The policy's context at each call, cached or not."""
+    tokens_sampled: Amount
+    attempt_seconds: Amount
+    """Summed over attempts, which run side by side."""
+    clock_seconds: Amount
+    """While the run was going on, all segments together."""
+    gpus: int | None
+    gpu_hours: Amount
+    """GPUs of the cluster times the hours on the clock, idle or not."""
+    cost: Amount
+    """At the recipe's prices, in their currency."""
+    successes: int
+    per_success: tuple[Each, ...]
+
+
+def spend(row: SpendingRow, segments: Sequence[SegmentRow], facts: FrozenFacts, successes: int) -> Spending:
+    """Add up a run; ``successes`` are those that count, in all its phases."""
+    clock = _clock(row, segments)
+    read, sampled = _kept(row.tokens_read), _kept(row.tokens_sampled)
+    amounts = {
+        "tokens read": read,
+        "tokens sampled": sampled,
+        "seconds on the clock": clock,
+        "GPU-hours": _gpu_hours(clock, facts),
+        "cost": _cost(read, sampled, facts),
+    }
+    return Spending(
+        attempts=row.attempts,
+        infra_errors=row.infra_error,
+        turns=_kept(row.turns),
+        tokens_read=read,
+        tokens_sampled=sampled,
+        attempt_seconds=_kept(row.attempt_seconds),
+        clock_seconds=clock,
+        gpus=facts.gpus or None,
+        gpu_hours=amounts["GPU-hours"],
+        cost=amounts["cost"],
+        successes=successes,
+        per_success=tuple(each(what, amount.value, successes, amount.why or "") for what, amount in amounts.items()),
+    )
+
+
+def _kept(value: float | None) -> Amount:
+    return Amount(value=None, why=_NOT_KEPT) if value is None else Amount(value=float(value))
+
+
+def _clock(row: SpendingRow, segments: Sequence[SegmentRow]) -> Amount:
+    """From the segments where all have ended; a killed one counts up to its last attempt."""
+    if segments and all(segment.ended for segment in segments):
+        try:
+            spans = [datetime.fromisoformat(str(segment.ended)) - datetime.fromisoformat(segment.started) for segment in segments]
+        except (ValueError, TypeError):
+            return Amount(value=None, why="the times of its segments cannot be read")
+        return Amount(value=sum(span.total_seconds() for span in spans))
+    if row.run_seconds is not None:
+        return Amount(value=row.run_seconds)
+    return Amount(value=None, why="a segment has no end: it is going on, or was killed")
+
+
+def _gpu_hours(clock: Amount, facts: FrozenFacts) -> Amount:
+    if facts.endpoint and not facts.gpus:
+        return Amount(value=None, why="the policy is served elsewhere; its GPUs are not known here")
+    if not facts.gpus:
+        return Amount(value=None, why="no GPUs in the frozen run")
+    return clock if clock.value is None else Amount(value=facts.gpus * clock.value / 3600)
+
+
+def _cost(read: Amount, sampled: Amount, facts: FrozenFacts) -> Amount:
+    if facts.price_read is None or facts.price_sampled is None:
+        return Amount(value=None, why="no prices in policy.endpoint")
+    if read.value is None or sampled.value is None:
+        return Amount(value=None, why="tokens were not kept")
+    return Amount(value=(read.value * facts.price_read + sampled.value * facts.price_sampled) / 1e6)
