@@ -71,10 +71,15 @@ class StderrProgress:
 
     def _line(self, done: int, cells: Mapping[str, Cell], now: float) -> str:
         elapsed = now - self._began
-        here = done - self._before
-        left = elapsed / here * (self._total - done) if here else None
+        left = seconds_left(done, self._total, before=self._before, elapsed=elapsed)
         shown = "  ".join(f"{name} {_cell(value)}" for name, value in cells.items())
         return f"{self._phase:<12}{self._unit} {done}/{self._total}  {shown}  {_clock(elapsed)} +{_clock(left)} left"
+
+
+def seconds_left(done: int, total: int, *, before: int, elapsed: float) -> float | None:
+    """Seconds until ``total`` at the pace of what this segment has done in ``elapsed``; None before it has done anything."""
+    here = done - before
+    return elapsed / here * (total - done) if here > 0 else None
 
 
 def stderr_progress() -> StderrProgress:

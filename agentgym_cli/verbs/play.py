@@ -114,7 +114,8 @@ class Stage:
         self.recorder.schedule([episode for episode in episodes if episode.id not in self.history.scheduled])
         tally = Tally()
         if announce:
-            self.progress.begin(announce, len(episodes), "episode")
+            over_before = sum(episode.id in self.history.outcomes for episode in episodes)
+            self.progress.begin(announce, len(episodes), "episode", done=over_before)
 
         def over(result: EpisodeResult) -> None:
             if result.episode.id not in self.history.outcomes:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
 from agentgym_cli.episode.types import Outcome
+from agentgym_cli.errors import RecipeError
+from agentgym_cli.recipe.schema.learning import ChosenTasks
 from agentgym_cli.verbs.degraded import InfraShare
 from agentgym_cli.verbs.play import Tally
-from agentgym_cli.verbs.schedules import demonstration_schedule, evaluation_schedule, training_schedule
+from agentgym_cli.verbs.schedules import chosen_tasks, demonstration_schedule, evaluation_schedule, training_schedule
 from tests.verbs.builders import make_attempt, make_episode, make_result, make_task, make_turn
 
 
@@ -88,3 +94,36 @@ def test_a_resumed_run_is_judged_with_what_earlier_segments_left():
     share = InfraShare(0.25, {"train/a/1/t_1/0": "infra_error", "train/a/1/t_2/0": "success"})
     share.count("train/a/2/t_1/0", Outcome.SUCCESS)
     assert share.sentence() == "infra share: expected at most 25% of scheduled episodes, got train 33.3% (1 of 3)"
+
+
+def chosen(**only: object) -> dict[str, list[int]]:
+    """Numbers of the tasks of two splits that are left: a has 1 to 5, b has 6 to 8; even ones are of category even."""
+    splits = {
+        name: tuple(replace(make_task(index, name), category="even" if index % 2 == 0 else "odd") for index in numbers)
+        for name, numbers in {"a": range(1, 6), "b": range(6, 9)}.items()
+    }
+    found = chosen_tasks(splits, ChosenTasks(**only), env="textcraft")  # type: ignore[arg-type]
+    return {name: [task.index for task in tasks] for name, tasks in found.items()}
+
+
+def test_tasks_are_chosen_by_number_category_and_split_together() -> None:
+    assert chosen() == {"a": [1, 2, 3, 4, 5], "b": [6, 7, 8]}
+    assert chosen(ids="2-3,textcraft_7") == {"a": [2, 3], "b": [7]}
+    assert chosen(categories=("even",)) == {"a": [2, 4], "b": [6, 8]}
+    assert chosen(splits=("b",), categories=("even",), ids="1-7") == {"b": [6]}
+
+
+@pytest.mark.parametrize(
+    ("only", "said"),
+    [
+        ({"ids": "9-12"}, "expected numbers of tasks of the evaluation splits, got none of them in 9-12"),
+        ({"ids": "babyai_3"}, "expected tasks of textcraft, got babyai_3"),
+        ({"categories": ("evn",)}, "evaluation.only.categories: expected some of even, odd, got evn"),
+        ({"splits": ("c",)}, "evaluation.only.splits: expected some of a, b, got c"),
+        ({"splits": ("a",), "ids": "7"}, "filters that no task of the evaluation splits meets together"),
+    ],
+)
+def test_a_choice_of_tasks_that_leaves_none_or_names_what_is_not_there_is_refused(only: dict[str, object], said: str) -> None:
+    with pytest.raises(RecipeError) as caught:
+        chosen(**only)
+    assert said in caught.value.message.replace("'", "")
