@@ -98,7 +98,7 @@ class Part:
     """Empty in training, and where every task has one episode."""
     tasks: int
     left_out: int | None
-    """Tasks of the split that were not scheduled, by choice (``evaluation.limit``); None where that is unknown."""
+    """Tasks of the split that were not scheduled, by choice (``evaluation.limit``, ``evaluation.only``); None where that is unknown."""
     outcome_from: str
     stops: tuple[Stop, ...]
     action_induced: Rate

@@ -137,7 +137,7 @@ def details(part: Part) -> list[tuple[str, str]]:
         ("truncated", f"{percent(part.truncated.value)} ({of(part.truncated)} episodes)"),
         ("invalid actions", f"{percent(part.invalid_actions.value)} ({of(part.invalid_actions)} turns)"),
         ("without retries", without_retries(part.first_attempts)),
-        ("tasks", f"{part.tasks:,}" + (f", {part.left_out:,} more left out by evaluation.limit" if part.left_out else "")),
+        ("tasks", f"{part.tasks:,}" + (f", {part.left_out:,} more not scheduled by choice" if part.left_out else "")),
         ("outcome from", part.outcome_from),
         ("intervals", methods(part.accounting)),
         ("spent", spent(part.spent)),

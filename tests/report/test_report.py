@@ -281,7 +281,7 @@ def test_an_episode_cut_at_its_horizon_asks_nobody_and_says_nothing_of_where_out
 
 def test_tasks_left_out_by_choice_stay_visible(trained: Report) -> None:
     assert [(part.tasks, part.left_out) for part in trained.parts] == [(100, 20), (100, 20)]
-    assert "100, 20 more left out by evaluation.limit" in printed(trained)
+    assert "100, 20 more not scheduled by choice" in printed(trained)
 
 
 def test_promise_12_every_count_can_be_followed_to_rows_and_the_run_to_its_lock(store: Connection, tmp_path: Path) -> None:

@@ -62,9 +62,9 @@ class EndpointSpec:
     """What the server's log-probabilities are of: the distribution at temperature 1 (``raw``, vLLM's default), or the one drawn from
     (``processed``, vLLM with ``--logprobs-mode processed_logprobs``). A trajectory is kept only where they are of the one drawn from, or greedy."""
     max_in_flight: Count | None = None
-    """Most requests at once; None is bounded by ``engine.slots`` alone. Outside the digest."""
+    """Most requests that the server has at once; None is bounded by ``engine.slots`` alone. Outside the digest."""
     requests_per_minute: Annotated[float, Field(gt=0)] | None = None
-    """Most requests a minute, evenly spread; None has no limit. Outside the digest."""
+    """Most requests to the server in a minute, evenly spread; None has no limit. Outside the digest."""
     tokens_per_minute: Annotated[float, Field(gt=0)] | None = None
     """Most tokens a minute, read and sampled; None has no limit. Outside the digest."""
     retry_seconds: Annotated[float, Field(ge=0)] = 120.0
@@ -73,7 +73,7 @@ class EndpointSpec:
     price_per_million_input: Annotated[float, Field(ge=0)] | None = None
     """Price of a million tokens read, in any currency; None where it is not known."""
     price_per_million_output: Annotated[float, Field(ge=0)] | None = None
-    """Price of a million tokens sampled, in the same currency."""
+    """Price of a million tokens sampled, in the same currency; None where it is not known."""
 
 
 @section
