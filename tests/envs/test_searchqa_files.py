@@ -81,6 +81,11 @@ def test_a_parquet_file_gives_the_passages_of_its_rows(tmp_path: Path) -> None:
     assert list(read_corpus(path)) == [Passage("a", "x"), Passage("b", "y")]
 
 
+def test_a_parquet_file_is_known_by_its_ending_in_any_case(tmp_path: Path) -> None:
+    path = parquet(tmp_path, title=["a"], text=["x"]).rename(tmp_path / "OK.PARQUET")
+    assert list(read_corpus(path)) == [Passage("a", "x")]
+
+
 def test_a_parquet_row_that_is_no_passage_is_refused_by_its_number(tmp_path: Path) -> None:
     path = parquet(tmp_path, title=["a", "b", None], text=["x", "y", "z"])
     with pytest.raises(DataError, match=rf"^{path}, row 3: expected title to be a string, got None$"):
@@ -129,7 +134,11 @@ def test_questions_are_numbered_by_their_lines_and_may_say_what_to_search_for(tm
         ({"question": "Who?", "answers": ["a1"], "answer": "b"}, "expected only the fields answers, category, id, question, searches, got 'answer'"),
         ({"question": "Who?", "answers": ["a1"], "searches": [1]}, "expected searches to be a list of strings, got"),
         ({"question": "Who?", "answers": ["a1"], "category": 2}, "expected category to be a string, got 2"),
+        (b"", r"expected a JSON object, got b'\\n'"),
         ({"question": "Who?", "answers": ["a1"], "id": 51_713}, "expected id 1, the place of the line counted from 0, got 51713"),
+        ({"question": "Who?", "answers": ["a1"], "id": "51713"}, "expected id 1, the place of the line counted from 0, got '51713'"),
+        ({"question": "Who?", "answers": ["a1"], "id": "searchqa_0"}, "expected id 1, the place of the line counted from 0, got 'searchqa_0'"),
+        ({"question": "Who?", "answers": ["a1"], "id": -1}, "expected id 1, the place of the line counted from 0, got -1"),
         ({"question": "Who?", "answers": ["a1"], "id": True}, "expected id to be a number or a string, got True"),
         ({"question": "Who?", "answers": ["a1"], "id": 1.0}, "expected id to be a number or a string, got 1.0"),
     ],
@@ -142,4 +151,16 @@ def test_a_line_that_is_no_question_is_refused_by_its_number(tmp_path: Path, lin
 
 def test_a_file_without_a_question_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="expected a question on each line, got none"):
-        read_questions(written(tmp_path, b""))
+        read_questions(written(tmp_path))
+
+
+def test_an_id_that_stands_twice_is_refused(tmp_path: Path) -> None:
+    lines = [{"id": name, "question": "Who?", "answers": ["Ilva"]} for name in ("nq_7", "nq_8", "nq_7")]
+    path = written(tmp_path, *lines)
+    with pytest.raises(DataError, match=rf"^{path}:3: expected an id of its own, got 'nq_7', the id of line 1$"):
+        read_questions(path)
+
+
+def test_an_id_that_is_a_lines_own_number_may_be_a_string(tmp_path: Path) -> None:
+    lines = [{"id": name, "question": "Who?", "answers": ["Ilva"]} for name in ("0", "searchqa_1", 2)]
+    assert [question.id for question in read_questions(written(tmp_path, *lines)).all] == ["0", "searchqa_1", "2"]

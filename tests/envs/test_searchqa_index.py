@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import shutil
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,11 +17,15 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
+from agentgym_envs.protocol import WorldError
 from agentgym_envs.searchqa import folder as folders
 from agentgym_envs.searchqa.folder import fill, open_folder
 from agentgym_envs.searchqa.index import main
 from agentgym_envs.searchqa.passages import DataError, Passage
+from agentgym_envs.searchqa.record import sizes
 from agentgym_envs.searchqa.search import MOST_WORDS, in_memory
+from agentgym_envs.searchqa.world import SearchQA
+from tests.envs.questions import QUESTIONS
 
 pytestmark = pytest.mark.worlds
 
@@ -203,7 +210,15 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
         ("corpus.json", b"[]", "expected a JSON object"),
         ("corpus.json", b'{"passages": 5}', "expected what an index was made from"),
         ("corpus.json", b'{"passages": "x", "digest": "", "source": "", "engine": "", "format": 1}', "expected what an index was made from"),
-        ("index/meta.json", b"{", "expected an index"),
+        ("corpus.json", b'{"passages": null, "digest": "", "source": "", "engine": "", "format": 2}', "expected what an index was made from"),
+        (
+            "corpus.json",
+            b'{"passages": 5, "digest": "", "source": "", "engine": "", "format": 2, "files": {"a": "b"}}',
+            "what an index was made from",
+        ),
+        ("corpus.json", b"[" * 100_000, "expected JSON as it was written here"),
+        ("index/meta.json", b"{", "expected the files of its index as they were written, got a damaged meta.json"),
+        ("index/more.idx", b"", "got a damaged more.idx"),
     ],
 )
 def test_a_damaged_folder_is_refused(tmp_path: Path, name: str, content: bytes, why: str) -> None:
@@ -213,9 +228,146 @@ def test_a_damaged_folder_is_refused(tmp_path: Path, name: str, content: bytes, 
         open_folder(tmp_path / "index")
 
 
+ENDINGS = ("fast", "fieldnorm", "idx", "pos", "store", "term")
+
+
+def segment(folder: Path, ending: str) -> Path:
+    """The one file of the index with an ending."""
+    [path] = (folder / "index").glob(f"*.{ending}")
+    return path
+
+
+def recorded_again(folder: Path) -> None:
+    """Let the folder say of the index what is there now."""
+    said = json.loads((folder / "corpus.json").read_text(encoding="utf-8"))
+    (folder / "corpus.json").write_text(json.dumps({**said, "files": sizes(folder / "index")}), encoding="utf-8")
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_an_index_of_which_a_file_is_cut_short_or_gone_is_refused_before_the_engine_reads_it(
+    tmp_path: Path, ending: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    fill(tmp_path, ANIMALS, source="animals")
+    file = segment(tmp_path, ending)
+    whole = file.read_bytes()
+    for left in (whole[:5], whole[:-1], b"", None):
+        if left is None:
+            file.unlink()
+        else:
+            file.write_bytes(left)
+        with pytest.raises(DataError, match=f"got a damaged {file.name}; remove it and make it again"):
+            open_folder(tmp_path)
+    shutil.rmtree(tmp_path / "index")
+    with pytest.raises(DataError, match="got a damaged "):
+        open_folder(tmp_path)
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_panic_of_the_engine_is_a_damaged_index(tmp_path: Path, ending: str) -> None:
+    fill(tmp_path, ANIMALS, source="animals")
+    segment(tmp_path, ending).write_bytes(b"five5")
+    recorded_again(tmp_path)
+    with pytest.raises(DataError, match=r"expected an index as it was written, got a damaged one .*; remove it and make it again"):
+        open_folder(tmp_path)
+
+
+def test_what_only_a_search_reads_is_looked_at_before_it_is_needed(tmp_path: Path) -> None:
+    fill(tmp_path, ANIMALS, source="animals")
+    segment(tmp_path, "pos").unlink()
+    recorded_again(tmp_path)
+    with pytest.raises(DataError, match="expected an index as it was written, got a damaged one"):
+        open_folder(tmp_path)
+
+
+def test_damage_in_an_unfinished_index_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folders, "_COMMIT_PASSAGES", 10)
+    interrupted(tmp_path, 35)
+    (tmp_path / "index/meta.json").write_bytes(b"{")
+    with pytest.raises(DataError, match="expected an index as it was written, got a damaged one"):
+        fill(tmp_path, MANY, source="many")
+
+
+def test_damage_that_shows_during_a_search_is_a_refusal_and_no_reply(tmp_path: Path) -> None:
+    fill(tmp_path, ANIMALS, source="animals")
+    search, made = open_folder(tmp_path)
+    # The index is mapped into memory, where the bytes change with the file: the passages are no longer what their compression says.
+    store = segment(tmp_path, "store")
+    with store.open("r+b") as file:
+        file.write(b"\xff" * (store.stat().st_size // 2))
+    world = SearchQA(questions=QUESTIONS, search=search, corpus=made.digest)
+    session = world.open()
+    session.reset(0)
+    with pytest.raises(WorldError, match=r"^The search failed: the index is damaged\.$"):
+        session.step("<search>red fox</search>")
+
+
+@pytest.mark.parametrize("left", [(), ("lock",), ("lock", "unfinished.part"), ("index/",), ("lock", "index/")])
+def test_what_a_run_that_was_killed_at_once_has_left_is_gone_on_with(tmp_path: Path, left: tuple[str, ...]) -> None:
+    for name in left:
+        if name.endswith("/"):
+            (tmp_path / name).mkdir()
+        else:
+            (tmp_path / name).write_text("")
+    assert fill(tmp_path, ANIMALS, source="animals").passages == 5
+
+
+def test_an_index_without_a_note_of_how_far_it_goes_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "index").mkdir()
+    (tmp_path / "index/meta.json").write_text("mine")
+    with pytest.raises(DataError, match="expected a new or empty folder"):
+        fill(tmp_path, ANIMALS, source="animals")
+
+
+def test_the_second_of_two_who_write_at_once_is_told_so(tmp_path: Path) -> None:
+    def second_meanwhile(passages: list[Passage]) -> Iterator[Passage]:
+        for number, passage in enumerate(passages):
+            if number in (1, 50):
+                with pytest.raises(DataError, match="expected a folder that nobody else writes, got one that another process is indexing into"):
+                    fill(tmp_path, MANY, source="many")
+            yield passage
+
+    made = fill(tmp_path, second_meanwhile(MANY), source="many")
+    assert fill(tmp_path, MANY, source="many") == made
+
+
+def test_an_empty_corpus_is_refused_and_leaves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "c.jsonl").write_text("\n\n", encoding="utf-8")
+    pyarrow.parquet.write_table(pyarrow.table({"title": pyarrow.array([], "string"), "text": pyarrow.array([], "string")}), tmp_path / "c.parquet")
+    for name in ("c.jsonl", "c.parquet"):
+        assert main([str(tmp_path / name), str(tmp_path / "index")]) == 2
+        assert capsys.readouterr().err.startswith(f"error: {name}: expected a passage at least, got none\nhint: ")
+    assert not (tmp_path / "index").exists()
+
+
+def test_a_corpus_that_is_not_there_leaves_no_folder(tmp_path: Path) -> None:
+    assert main([str(tmp_path / "missing.jsonl"), str(tmp_path / "index")]) == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_the_engine_the_command_says_so_with_exit_code_4(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "tantivy", None)
+    assert main([str(tmp_path / "c.jsonl"), str(tmp_path / "index")]) == 4
+    assert capsys.readouterr().err == (
+        'error: the package tantivy is not installed; install it with: pip install "agentgym-cli[envs-searchqa]"\nhint: agentgym serve --list\n'
+    )
+
+
+def test_with_a_broken_engine_the_command_says_so_with_exit_code_4(tmp_path: Path) -> None:
+    (tmp_path / "tantivy.py").write_text("raise ImportError('half of it')\n", encoding="utf-8")
+    command = [sys.executable, "-m", "agentgym_envs.searchqa.index", str(tmp_path / "c.jsonl"), str(tmp_path / "index")]
+    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (
+        4,
+        "error: the package tantivy is installed and cannot be imported: half of it\nhint: install it again\n",
+    )
+
+
 @pytest.mark.parametrize(
     ("field", "value", "why"),
-    [("passages", 6, "of 6 passages, got one of 5"), ("engine", "x 1", "make it again"), ("format", 2, "one of format 2 in")],
+    [("passages", 6, "of 6 passages, got one of 5"), ("engine", "x 1", "make it again"), ("format", 1, "one of format 1 in")],
 )
 def test_an_index_that_is_not_what_its_folder_says_is_refused(tmp_path: Path, field: str, value: object, why: str) -> None:
     fill(tmp_path, ANIMALS, source="animals")

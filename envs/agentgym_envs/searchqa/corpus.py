@@ -22,7 +22,7 @@ def read_corpus(path: Path) -> Iterator[Passage]:
         DataError: at the line or row that is no passage.
         OSError: the file cannot be read.
     """
-    if path.suffix == ".parquet":
+    if path.suffix.lower() == ".parquet":
         yield from _parquet(path)
     else:
         for where, value in read_lines(path):

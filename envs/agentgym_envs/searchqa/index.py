@@ -9,31 +9,48 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agentgym_envs.searchqa.corpus import read_corpus
-from agentgym_envs.searchqa.folder import fill
+from agentgym_envs.searchqa.options import ready
 from agentgym_envs.searchqa.passages import DataError
 
-EXIT_DATA, EXIT_INTERRUPTED = 2, 130
+EXIT_DATA, EXIT_MISSING, EXIT_INTERRUPTED = 2, 4, 130
 _EVERY_SECONDS = 2.0
 
 
 def main(args: Sequence[str]) -> int:
-    """The exit code: 2 where the corpus or the folder is not what it should be, 130 when interrupted. What was made goes to stdout as JSON."""
+    """The exit code: 2 where the corpus or the folder is not what it should be, 4 without the engine, 130 when interrupted.
+
+    What was made goes to stdout as JSON.
+    """
     parser = argparse.ArgumentParser(prog="python -m agentgym_envs.searchqa.index", description="Index a corpus for agentgym serve searchqa.")
     parser.add_argument("corpus", type=Path, metavar="CORPUS", help="title and text of each passage, as JSON Lines or .parquet")
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="where the index goes; an unfinished one goes on")
     options = parser.parse_args(args)
-    told = _Progress()
+    if (missing := ready()) is not None:
+        return _refused(EXIT_MISSING, missing, "agentgym serve --list")
     try:
-        made = fill(options.folder, read_corpus(options.corpus), source=options.corpus.name, progress=told)
+        return _index(options.corpus, options.folder)
+    except ImportError as err:
+        return _refused(EXIT_MISSING, f"the package tantivy is installed and cannot be imported: {err}", "install it again")
     except (DataError, OSError) as err:
-        sys.stderr.write(f"error: {err}\n")
-        return EXIT_DATA
+        return _refused(EXIT_DATA, str(err), "python -m agentgym_envs.searchqa.index --help")
     except KeyboardInterrupt:
         sys.stderr.write("interrupted: the same command goes on from the last commit\n")
         return EXIT_INTERRUPTED
+
+
+def _index(corpus: Path, folder: Path) -> int:
+    from agentgym_envs.searchqa.folder import fill
+
+    told = _Progress()
+    made = fill(folder, read_corpus(corpus), source=corpus.name, progress=told)
     told.say()
     sys.stdout.write(f'{{"passages": {made.passages}, "digest": "{made.digest}"}}\n')
     return 0
+
+
+def _refused(code: int, message: str, hint: str) -> int:
+    sys.stderr.write(f"error: {message}\nhint: {hint}\n")
+    return code
 
 
 class _Progress:

@@ -37,9 +37,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def build(options: argparse.Namespace) -> World:
     """The world; DataError (a ValueError) or OSError when its corpus or questions cannot be read."""
-    from agentgym_envs.searchqa.folder import Digest, open_folder
+    from agentgym_envs.searchqa.folder import open_folder
     from agentgym_envs.searchqa.passages import DataError, Search, passage_of, read_lines
     from agentgym_envs.searchqa.questions import read_questions
+    from agentgym_envs.searchqa.record import Digest
     from agentgym_envs.searchqa.search import in_memory
     from agentgym_envs.searchqa.world import SearchQA
 

@@ -30,11 +30,11 @@ class Search(Protocol):
     """What the world asks."""
 
     def find(self, query: str, count: int) -> list[Passage]:
-        """The ``count`` best passages, or as many as have a word of the query."""
+        """The ``count`` best passages, or as many as have a word of the query. DataError where the index is damaged."""
 
 
-def read_lines(path: Path) -> Iterator[tuple[str, dict[str, object]]]:
-    """Where it stands, as ``file:line``, and the object of every line that is not empty; DataError or OSError."""
+def read_lines(path: Path, *, skip_empty: bool = True) -> Iterator[tuple[str, dict[str, object]]]:
+    """Where it stands, as ``file:line``, and the object of every line; DataError, for an empty line too unless it is skipped, or OSError."""
     number = 0
     with path.open("rb") as lines:
         while line := lines.readline(MOST_LINE_BYTES + 1):
@@ -42,7 +42,7 @@ def read_lines(path: Path) -> Iterator[tuple[str, dict[str, object]]]:
             where = f"{path}:{number}"
             if len(line) > MOST_LINE_BYTES:
                 raise DataError(f"{where}: expected a line of at most {MOST_LINE_BYTES} bytes, got a longer one")
-            if line.strip():
+            if line.strip() or not skip_empty:
                 yield where, _object(line, where)
 
 

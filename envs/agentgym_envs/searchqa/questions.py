@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 from agentgym_envs.searchqa.passages import DataError, read_lines, shown, string_of
 from agentgym_envs.searchqa.scoring import normalised
 
+_NUMBER = re.compile(r"(?:searchqa_)?(-?[0-9]{1,4000})")
 _FIELDS = {"id", "question", "answers", "searches", "category"}
 
 
@@ -37,14 +39,19 @@ class Questions:
 def read_questions(path: Path) -> Questions:
     """The questions of a file.
 
-    A line has question and answers, and may have id, searches and category. An id that is a number must be the line's own, from 0 on: tasks are
-    numbered so, and a list made for another numbering would play other tasks.
+    A line has question and answers, and may have id, searches and category. An id that is a number, alone, in a string or behind ``searchqa_``,
+    must be the line's own, from 0 on: tasks are numbered so, and a list made for another numbering would play other tasks. No line is empty, and no
+    id stands twice.
 
     Raises:
         DataError: at the line that is no question, or where there is none.
         OSError: the file cannot be read.
     """
-    questions = tuple(_question(value, where, number) for number, (where, value) in enumerate(read_lines(path)))
+    questions = tuple(_question(value, where, number) for number, (where, value) in enumerate(read_lines(path, skip_empty=False)))
+    seen: dict[str, int] = {}
+    for number, question in enumerate(questions):
+        if (first := seen.setdefault(question.id, number)) != number:
+            raise DataError(f"{path}:{number + 1}: expected an id of its own, got {shown(question.id)}, the id of line {first + 1}")
     if not questions:
         raise DataError(f"{path}: expected a question on each line, got none")
     return Questions(questions, sha256(path.read_bytes()).hexdigest())
@@ -67,8 +74,10 @@ def _id(value: dict[str, object], where: str, number: int) -> str:
     name = value.get("id", number)
     if isinstance(name, bool) or not isinstance(name, int | str):
         raise DataError(f"{where}: expected id to be a number or a string, got {shown(name)}")
-    if isinstance(name, int) and name != number:
-        raise DataError(f"{where}: expected id {number}, the place of the line counted from 0, got {name}; give other names as strings")
+    if (numbered := _NUMBER.fullmatch(str(name))) and int(numbered[1]) != number:
+        raise DataError(
+            f"{where}: expected id {number}, the place of the line counted from 0, got {shown(name)}; give other names without a number alone"
+        )
     return str(name)
 
 

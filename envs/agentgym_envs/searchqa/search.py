@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import orjson
@@ -27,7 +28,9 @@ _DECIMALS = 4
 class Bm25:
     """A search in an index that no longer changes; may be called from several threads."""
 
-    def __init__(self, index: tantivy.Index) -> None:
+    def __init__(self, index: tantivy.Index, where: str) -> None:
+        """``where`` is how messages name the index."""
+        self._where = where
         index.config_reader("manual")
         index.reload()
         self._searcher = index.searcher()
@@ -38,7 +41,11 @@ class Bm25:
         return int(self._searcher.num_docs)
 
     def find(self, query: str, count: int) -> list[Passage]:
-        """The best passages by BM25 (k1 1.2, b 0.75); of equal ones, the first of the corpus first."""
+        """The best passages by BM25 (k1 1.2, b 0.75); of equal ones, the first of the corpus first. DataError where the index is damaged."""
+        with _undamaged(self._where):
+            return self._found(query, count)
+
+    def _found(self, query: str, count: int) -> list[Passage]:
         words = self.words_of(query)[:MOST_WORDS]
         wanted = tantivy.Query.boolean_query([(tantivy.Occur.Should, _term(word)) for word in words])
         limit = count + _SPARE
@@ -60,16 +67,15 @@ class Writer:
     """Adds passages to a new index, or to one whose writing was interrupted: in a folder, or in memory where that is None."""
 
     def __init__(self, folder: Path | None) -> None:
-        """DataError when the folder holds something else, or another process writes there."""
-        try:
+        """DataError when the folder holds something else, or a damaged index."""
+        self._where = "the index in memory" if folder is None else str(folder)
+        with _undamaged(self._where):
             self._index = tantivy.Index(_schema(), path=None if folder is None else str(folder))
             self._index.register_tokenizer("words", _analyzer())
             self._index.reload()
             self.written = int(self._index.searcher().num_docs)
             # With one thread, passages lie in the order of the corpus.
             self._writer = self._index.writer(_SMALL_HEAP_BYTES if folder is None else _HEAP_BYTES, 1)
-        except ValueError as err:
-            raise DataError(f"{folder}: expected an index that nobody else writes, got {shown(str(err))}") from err
 
     def add(self, passage: Passage) -> None:
         """Add the next passage; it is there for good after the next commit."""
@@ -88,7 +94,7 @@ class Writer:
         """Commit, and wait until the index has the form in which it stays; nothing can be added after it."""
         self._writer.commit()
         self._writer.wait_merging_threads()
-        return Bm25(self._index)
+        return Bm25(self._index, self._where)
 
 
 def in_memory(passages: Iterable[Passage]) -> Bm25:
@@ -100,11 +106,26 @@ def in_memory(passages: Iterable[Passage]) -> Bm25:
 
 
 def open_index(folder: Path) -> Bm25:
-    """The search in a folder that a Writer has written; mapped into memory, not read. DataError where there is none."""
+    """The search in a folder that a Writer has written; mapped into memory, not read. DataError where there is none, or a damaged one."""
+    with _undamaged(str(folder)):
+        search = Bm25(tantivy.Index.open(str(folder)), str(folder))
+    # Some of its files are opened by the first search only.
+    search.find("any", 1)
+    return search
+
+
+@contextmanager
+def _undamaged(where: str) -> Iterator[None]:
+    """DataError where the engine says, or shows by a panic, that an index is not as it was written."""
     try:
-        return Bm25(tantivy.Index.open(str(folder)))
-    except ValueError as err:
-        raise DataError(f"{folder}: expected an index, got {shown(str(err))}") from err
+        yield
+    except BaseException as err:
+        # A panic is no Exception, and its class cannot be imported.
+        if isinstance(err, ValueError) or type(err).__name__ == "PanicException":
+            raise DataError(
+                f"{where}: expected an index as it was written, got a damaged one ({shown(str(err))}); remove it and make it again"
+            ) from err
+        raise
 
 
 def _schema() -> tantivy.Schema:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 
 from agentgym_envs.protocol import JSON, Start, Step, WorldError
-from agentgym_envs.searchqa.passages import Passage, Search
+from agentgym_envs.searchqa.passages import DataError, Passage, Search
 from agentgym_envs.searchqa.questions import Question, Questions
 from agentgym_envs.searchqa.scoring import exact_match, f1
 from agentgym_envs.searchqa.tags import Answer, read
+
+logger = logging.getLogger(__name__)
 
 FOUND = 3
 """Passages that a search shows, as upstream."""
@@ -122,7 +125,11 @@ class SearchSession:
         return Step(WRONG if self._done else WRONG_BUT, 0.0, self._done, {"info": scores})
 
     def _found(self, query: str) -> str:
-        passages = self.world.search.find(query, FOUND)
+        try:
+            passages = self.world.search.find(query, FOUND)
+        except DataError as err:
+            logger.error("search failed: %s", err)
+            raise WorldError("The search failed: the index is damaged.") from err
         if not passages:
             return NOTHING
         listed = "\n".join(_shown(place, passage) for place, passage in enumerate(passages, start=1))
