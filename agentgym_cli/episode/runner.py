@@ -48,7 +48,7 @@ async def run_schedule(
     recorded: Mapping[str, Sequence[AttemptResult]] | None = None,
     run_budget: RunBudget | None = None,
 ) -> list[EpisodeResult]:
-    """Run every scheduled episode to its final attempt.
+    """Run every scheduled episode to its final attempt; one result each, in the order of the schedule.
 
     The policy's waves run one after the other. Infra errors are tried again, as the next attempt of the same episode in the same wave, after
     all waves have run and a pause that doubles (a world needs time to come back). No attempt begins while no server takes sessions.
@@ -61,9 +61,6 @@ async def run_schedule(
         on_final: called once per scheduled episode, as soon as no further attempt will be made, also when ``recorded`` alone settles it.
         recorded: by episode id, the attempts that an interrupted run of this schedule left; numbering goes on after them.
         run_budget: shared by all schedules of a run; None sets no limit.
-
-    Returns:
-        One result per scheduled episode, in the order of the schedule.
 
     Raises:
         Interrupted: the run's budget is spent before all is settled; what was in flight is recorded and has no outcome.
@@ -91,10 +88,14 @@ async def run_schedule(
             await _bounded(one_attempt, ledger.open_in(wave), concurrency)
         if not (left := ledger.open_in(scheduled)):
             return ledger.results()
-        if (spent := money.spent()) is not None:
-            raise Interrupted(f"{spent}; {len(left)} of {len(scheduled)} episodes have no outcome yet, a resume with a higher limit runs them")
+        _refuse_spent(money, f"{len(left)} of {len(scheduled)}")
         await asyncio.sleep(pause)
         pause = min(2 * pause, retry.longest_pause_seconds)
+
+
+def _refuse_spent(budget: RunBudget, left: str) -> None:
+    if (spent := budget.spent()) is not None:
+        raise Interrupted(f"{spent}; {left} episodes have no outcome yet, a resume with a higher limit runs them")
 
 
 class _Ledger:

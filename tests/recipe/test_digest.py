@@ -20,6 +20,8 @@ from agentgym_cli.recipe.yaml import parse_yaml
 from tests.recipe.any_run import Key, any_run, changes, replaced, run_of
 
 DECLARED = (
+    "budgets.run_cost",
+    "budgets.run_tokens",
     "cluster.ray_address",
     "description",
     "env.token_variable",
