@@ -92,7 +92,14 @@ def _shares(what: str, pairs: Sequence[Pair], of: str, left_out: int) -> Differe
     drawn = mean_bootstrap(gaps)
     first = paired(gaps.size, float(gaps.sum()), float((gaps**2).sum())) or drawn
     beside = drawn if first is not drawn else None
-    return _difference(what, gaps, left_out, first, beside, sign_flips(gaps), "permutation within tasks")
+    return _difference(what, gaps, left_out, first, beside, sign_flips(gaps, _unit(pairs, of)), "permutation within tasks")
+
+
+def _unit(pairs: Sequence[Pair], of: str) -> float | None:
+    """What all differences are whole multiples of, where every task has as many episodes as any other."""
+    sizes = {(int(getattr(pair.base, of)), int(getattr(pair.other, of))) for pair in pairs}
+    (base, other), *more = sizes or {(1, 1)}
+    return None if more else 1 / (base * other)
 
 
 def _difference(
@@ -115,7 +122,7 @@ def _difference(
         test=test if p_value is not None else None,
         p_adjusted=p_value,
         family=1,
-        smallest=_smallest(what, gaps),
+        smallest=smallest_paired(tasks, float((gaps**2).sum())),
         why=why,
     )
 
@@ -124,11 +131,6 @@ def _method(interval: Interval | None, tasks: int) -> str | None:
     if interval is None or interval.method != "cluster bootstrap" or tasks >= ENOUGH_TASKS:
         return interval.method if interval else None
     return f"cluster bootstrap, few tasks ({tasks})"
-
-
-def _smallest(what: str, gaps: Floats) -> float | None:
-    found = smallest_paired(int(gaps.size), float((gaps**2).sum()))
-    return found if found is None or what == "reward" else min(1.0, found)
 
 
 def adjusted(family: Sequence[Difference]) -> tuple[Difference, ...]:
