@@ -12,7 +12,7 @@ from tests.drill.plans import EVALUATION, TRAINING
 pytestmark = pytest.mark.e2e
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_promise_10_an_evaluation_killed_thirty_times_ends_as_an_uninterrupted_one(tmp_path, capsys):
     summary = drill(EVALUATION, tmp_path, kills=30, seed=1)
     with capsys.disabled():
@@ -22,7 +22,7 @@ def test_promise_10_an_evaluation_killed_thirty_times_ends_as_an_uninterrupted_o
 
 
 @pytest.mark.torch
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_promise_10_a_training_run_killed_thirty_times_ends_as_an_uninterrupted_one(tmp_path, capsys):
     summary = drill(TRAINING, tmp_path, kills=30, seed=2)
     with capsys.disabled():
