@@ -50,20 +50,20 @@ def differing(token_ids: Sequence[int], again: Sequence[int]) -> list[bool]:
         if token_ids[here] == again[there]:
             here, there = here + 1, there + 1
             continue
-        ours, theirs = _next_agreement(token_ids[here : here + _WINDOW], again[there : there + _WINDOW])
+        ours, theirs = _next_agreement(tuple(token_ids[here : here + _WINDOW]), tuple(again[there : there + _WINDOW]))
         marks[here : here + ours] = [True] * ours
         here, there = here + ours, there + theirs
     marks[here:] = [True] * (len(token_ids) - here)
     return marks
 
 
-def _next_agreement(ours: Sequence[int], theirs: Sequence[int]) -> tuple[int, int]:
+def _next_agreement(ours: tuple[int, ...], theirs: tuple[int, ...]) -> tuple[int, int]:
     """How many tokens to skip on each side until both agree, as few as possible; all of both where they never do."""
     for skipped in range(2, len(ours) + len(theirs)):
         for mine in range(max(1, skipped - len(theirs) + 1), min(skipped, len(ours))):
-            run = min(_AGREEMENT, len(ours) - mine, len(theirs) - (skipped - mine))
-            if run > 0 and ours[mine : mine + run] == theirs[skipped - mine : skipped - mine + run]:
-                return mine, skipped - mine
+            yours = skipped - mine
+            if ours[mine] == theirs[yours] and ours[mine : mine + _AGREEMENT] == theirs[yours : yours + _AGREEMENT]:
+                return mine, yours
     return len(ours), len(theirs)
 
 
