@@ -106,27 +106,27 @@ class BudgetsSpec:
     """Most tokens of the whole run, read and sampled ones together and earlier segments included; None sets no limit. Checked before each
     policy call: what is in flight by then stops as ``run_budget``, and the run ends as interrupted. A resume may be given more."""
     run_cost: Positive | None = None
-    """The same in money, at the prices of ``policy.endpoint``; None sets no limit."""
+    """The same in money, at the prices that ``policy.endpoint`` has for a million tokens; None sets no limit."""
 
 
 @section
 class CauseAttempts:
-    """Attempts at one scheduled episode that may end in one cause, the first included. None leaves it to ``retry.attempts``."""
+    """Most attempts at one scheduled episode that may end in each cause, the first included."""
 
     connect: Count | None = None
-    """No connection could be made."""
+    """Attempts for which no connection could be made; None leaves it to ``retry.attempts``."""
     timeout: Count | None = None
-    """No answer in time."""
+    """Attempts without an answer in time; None leaves it to ``retry.attempts``."""
     reset: Count | None = None
-    """The connection was lost before the whole answer was there."""
+    """Attempts that lost the connection before the whole answer was there; None leaves it to ``retry.attempts``."""
     server_4xx: Count | None = None
-    """The server refused the call."""
+    """Attempts with a call that the server refused; None leaves it to ``retry.attempts``."""
     server_5xx: Count | None = None
-    """The server said that it failed."""
+    """Attempts with a call at which the server failed; None leaves it to ``retry.attempts``."""
     protocol: Count | None = None
-    """The answer was not what the contract says."""
+    """Attempts with an answer that is not what the contract says; None leaves it to ``retry.attempts``."""
     reported_error: Count | None = None
-    """The answer was well formed and reported an error."""
+    """Attempts with an answer that is well formed and reports an error; None leaves it to ``retry.attempts``."""
 
 
 @section
