@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from operator import attrgetter
 from types import NoneType
 from typing import get_args
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from agentgym_cli.store.records import AttemptRecord
+from agentgym_cli.store.records import AttemptRecord, ImportedAttemptRecord
 from agentgym_cli.store.tables import ATTEMPTS, TURNS, Table, columns_of
 
 _TYPES: dict[object, pa.DataType] = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
@@ -32,34 +33,51 @@ def arrow_schema(table: Table) -> pa.Schema:
 
 
 def arrow_table(table: Table, rows: Sequence[object]) -> pa.Table:
-    """Rows of one table (records of its kind; attempts for ``turns``, whose turns are unfolded) as one Arrow table."""
+    """Rows of one table (records of its kind; attempts for ``turns``, whose turns are unfolded) as one Arrow table.
+
+    Columns that a record of an imported run lacks are null.
+    """
     if table is TURNS:
-        return _turns([row for row in rows if isinstance(row, AttemptRecord)])
+        return _turns([row for row in rows if isinstance(row, AttemptRecord | ImportedAttemptRecord)])
     schema = arrow_schema(table)
     columns = [pa.array([get(row) for row in rows], field.type) for field, get in zip(schema, _getters(table, schema), strict=True)]
     return pa.table(columns, schema=schema)
 
 
 def _getters(table: Table, schema: pa.Schema) -> list[Callable[[object], object]]:
-    if table is not ATTEMPTS:
-        return [attrgetter(name) for name in schema.names]
-    return [_token_getter(name) if name in _TOKEN_COLUMNS else attrgetter(name) for name in schema.names]
+    return [_token_getter(name) if table is ATTEMPTS and name in _TOKEN_COLUMNS else _getter(name) for name in schema.names]
+
+
+def _getter(name: str) -> Callable[[object], object]:
+    return lambda record: getattr(record, name, None)
 
 
 def _token_getter(name: str) -> Callable[[object], object]:
     def get(attempt: object) -> object:
-        tokens = getattr(attempt, "tokens")  # noqa: B009
+        tokens = getattr(attempt, "tokens", None)
         return None if tokens is None else getattr(tokens, name)
 
     return get
 
 
-def _turns(attempts: Sequence[AttemptRecord]) -> pa.Table:
+def _turns(attempts: Sequence[AttemptRecord | ImportedAttemptRecord]) -> pa.Table:
     schema = arrow_schema(TURNS)
     pairs = [(attempt, turn) for attempt in attempts for turn in attempt.turns]
     columns = []
     for field in schema:
-        get = attrgetter(field.name)
+        get = _getter(field.name)
         source = 0 if field.name in TURNS.parent else 1
         columns.append(pa.array([get(pair[source]) for pair in pairs], field.type))
     return pa.table(columns, schema=schema)
+
+
+def lines_table(data: bytes, ends: npt.NDArray[np.int64], kind: npt.NDArray[np.uint8] | None = None) -> pa.Table:
+    """Lines of UTF-8 text, shape (N,), as column ``line`` without a copy, each with its newline; and ``kind`` beside it.
+
+    Args:
+        ends: offset of each line's newline in ``data``, ascending, shape (N,).
+        kind: shape (N,), None for no such column.
+    """
+    offsets = np.concatenate((np.zeros(1, np.int64), ends + 1))
+    columns = {"line": pa.Array.from_buffers(pa.large_string(), len(ends), [None, pa.py_buffer(offsets.data), pa.py_buffer(data)])}
+    return pa.table(columns if kind is None else columns | {"kind": pa.array(kind, pa.uint8())})

@@ -29,10 +29,13 @@ KINDS: Mapping[str, type[Record]] = MappingProxyType(
         "probe": records.ProbeRecord,
         "checkpoint": records.CheckpointRecord,
         "server": records.ServerRecord,
+        "imported_run": records.ImportedRunRecord,
+        "imported_scheduled": records.ImportedScheduledRecord,
+        "imported_attempt": records.ImportedAttemptRecord,
     }
 )
 _NAMES = {cls: kind for kind, cls in KINDS.items()}
-_CHOICES: Mapping[str, frozenset[str]] = MappingProxyType(
+CHOICES: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "outcome": frozenset(Outcome),
         "first_outcome": frozenset(Outcome),
@@ -54,6 +57,11 @@ class Malformed(ValueError):
 def kind_of(record: Record) -> str:
     """The ``kind`` of a record's line."""
     return _NAMES[type(record)]
+
+
+def kind_of_class(record: type) -> str:
+    """The same for all records of a class."""
+    return _NAMES[record]
 
 
 def normalise(record: Record) -> Record:
@@ -140,7 +148,7 @@ def _convert(hint: object, where: str, name: str) -> Convert:
     highest = _HIGHEST_SEED if name == "seed" else _HIGHEST
     lowest = 0 if name == "seed" else _LOWEST
     scalars: dict[object, Convert] = {
-        str: lambda value: _text(value, where, _CHOICES.get(name)),
+        str: lambda value: _text(value, where, CHOICES.get(name)),
         int: lambda value: _integer(value, where, lowest, highest),
         float: lambda value: _number(value, where),
         bool: lambda value: _flag(value, where),

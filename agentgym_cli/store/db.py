@@ -97,6 +97,15 @@ def converted_errors(database: Path | str) -> Iterator[None]:
 
 
 @contextmanager
+def refused_rows(instead: type[Exception]) -> Iterator[None]:
+    """Turn what DuckDB says of values that do not fit into another exception."""
+    try:
+        yield
+    except (duckdb.ConstraintException, duckdb.ConversionException, duckdb.InvalidInputException, duckdb.OutOfRangeException) as err:
+        raise instead(str(err)) from err
+
+
+@contextmanager
 def transaction(connection: Connection) -> Iterator[None]:
     """Commit at the end, roll back on any exception."""
     connection.begin()

@@ -29,9 +29,59 @@ _MEANINGS: Mapping[str, str] = MappingProxyType(
         "outcomes_final": f"Outcomes that count: {_FINAL}.",
         "metrics_final": f"Metrics that count: {_FINAL}.",
         "checkpoints_final": f"Checkpoints that count: {_FINAL}.",
-        "episodes_final": "One row per scheduled episode that counts, with its outcome and the attempt behind it. What reports count.",
+        "episodes_final": "One row per scheduled episode that counts, with its outcome and the attempt behind it. What reports count. A table, "
+        "brought up to date by each load.",
+        "episodes_now": "What `episodes_final` must hold, made from the records; `agentgym store check` compares them.",
+        "denominators": "Scheduled episodes and what became of them, by run, phase, split, step and category. Counts only.",
+        "per_task": "The same by task, with the rewards.",
+        "learning_curve": "Training by optimizer step: outcomes, rewards, and what it had cost up to there.",
+        "errors_by_cause": "Episodes that ended in the world's failure, by how they stopped and why.",
+        "horizon_stages": "Spans of training steps with one horizon.",
+        "throughput": "What all attempts that count have spent, failed ones and retries included.",
         "superseded": "Records that a later segment superseded: kept, counted here, and nowhere else.",
         "unscheduled": "Attempts and outcomes that would count, of episodes that are not scheduled; always empty in a store that can be believed.",
+    }
+)
+_BY_PART = ("denominators", "per_task", "errors_by_cause", "throughput")
+_BY_STEP = ("learning_curve", "horizon_stages")
+_SPENT: Mapping[str, str] = MappingProxyType(
+    {
+        "spent_attempts": "Attempts at it that count.",
+        "spent_infra_errors": "Of these, ended by the world's failure.",
+        "spent_turns": "Turns of all of these; null when none is known.",
+        "spent_prompt_tokens": "Tokens of the first contexts of all of these.",
+        "spent_action_tokens": "Tokens sampled in all of these.",
+        "spent_seconds": "Wall seconds of all of these.",
+        "spent_policy_seconds": "Of these, in the policy.",
+        "spent_env_seconds": "Of these, in the world.",
+        "first_ended": "When the first of these ended; UTC, ISO 8601.",
+        "last_ended": "When the last of these ended.",
+    }
+)
+_SUMS: Mapping[str, str] = MappingProxyType(
+    {
+        "scheduled": "Scheduled episodes that count.",
+        "success": "Of these, successes.",
+        "failure": "Of these, failures.",
+        "infra_error": "Of these, ended by the world's failure.",
+        "missing": "Of these, without an outcome.",
+        "action_induced": "Infra errors that came back on the same action of the same task.",
+        "truncated": "Ended by a horizon, the context or a deadline in the policy.",
+        "first_success": "Successes, had no episode been tried again.",
+        "first_failure": "Failures, likewise.",
+        "first_infra_error": "Infra errors, likewise.",
+        "first_missing": "Missing, likewise.",
+        "retried": "Episodes with more than one attempt.",
+        "reward_sum": "Sum of the rewards; null when there is none.",
+        "rewards": "How many episodes have a reward.",
+        "turns": "Turns of all these attempts.",
+        "prompt_tokens": "Tokens of their first contexts.",
+        "action_tokens": "Tokens sampled in them.",
+        "seconds": "Wall seconds of them, added up.",
+        "policy_seconds": "Of these, in the policy.",
+        "env_seconds": "Of these, in the world.",
+        "first_ended": "When the first of them ended; UTC, ISO 8601.",
+        "last_ended": "When the last of them ended.",
     }
 )
 _OWN_COLUMNS: Mapping[str, str] = MappingProxyType(
@@ -46,6 +96,25 @@ _OWN_COLUMNS: Mapping[str, str] = MappingProxyType(
         "episodes_final.outcome": "`missing` where no outcome was written.",
         "episodes_final.first_outcome": "What it would have counted as without retries; `missing` likewise.",
         "episodes_final.attempts": "How many were made; 0 where no outcome was written.",
+        **{f"{name}.{column}": text for name in ("episodes_final", "episodes_now") for column, text in _SPENT.items()},
+        **{f"{view}.step": "Null in phases `train` and `warm_start`, which span steps." for view in _BY_PART},
+        **{f"{view}.{column}": text for view in (*_BY_PART, *_BY_STEP) for column, text in _SUMS.items()},
+        "denominators.by_verifier": "Outcomes that the verifier decided.",
+        "per_task.turns": "Of the attempts that count.",
+        "learning_curve.turns": "Of all attempts at the step's episodes; likewise tokens and seconds.",
+        "learning_curve.turns_so_far": "Of this step and all before it; likewise tokens and seconds.",
+        "learning_curve.action_tokens_so_far": "Tokens sampled up to here.",
+        "learning_curve.seconds_so_far": "Seconds of attempts up to here; attempts run side by side, so this is more than the clock's.",
+        "errors_by_cause.episodes": "How many.",
+        "errors_by_cause.tasks": "Of how many tasks.",
+        "errors_by_cause.replicas": "On how many servers.",
+        "errors_by_cause.example": "A message of one of them; foreign text.",
+        "horizon_stages.stage": "From 1.",
+        "horizon_stages.first_step": "First step with an episode of this horizon.",
+        "horizon_stages.last_step": "Last such step.",
+        "horizon_stages.turns": "Of the attempts that count.",
+        "throughput.attempts": "All that count: retries too.",
+        "throughput.infra_error": "Of these, ended by the world's failure.",
         "superseded.kind": "Table of the records.",
         "superseded.records": "How many.",
         "unscheduled.kind": "Table of the record.",
@@ -58,13 +127,13 @@ def describe_store(connection: Connection) -> str:
     found = rows_of(connection, "select table_name, column_name, data_type, is_nullable from information_schema.columns order by ordinal_position")
     columns: dict[str, list[tuple[str, str]]] = {}
     for table, name, kind, nullable in found:
-        columns.setdefault(table, []).append((name, kind.lower() + (" or null" if nullable == "YES" and table in _KEYS else "")))
+        columns.setdefault(table, []).append((name, kind.lower() + (" or null" if nullable == "YES" and table in _TABLES else "")))
     order = [table.name for table in TABLES] + list(_MEANINGS)
     assert set(order) == set(columns), "every table and view has a meaning"
     return "\n".join(_section(name, columns[name]) for name in order)
 
 
-_KEYS = {table.name: table.key for table in TABLES}
+_TABLES = {*(table.name for table in TABLES), "episodes_final"}
 
 
 def _section(name: str, columns: list[tuple[str, str]]) -> str:
@@ -78,7 +147,7 @@ def _meaning(name: str, column: str) -> str:
     own = _OWN_COLUMNS.get(f"{name}.{column}")
     if own is not None:
         return own
-    base = name.removesuffix("_final")
+    base = name.removesuffix("_final").removesuffix("_now")
     sources = [table for table in TABLES if table.name == base] or [SCHEDULED, OUTCOMES, ATTEMPTS]
     if sources[0] is TURNS:
         sources = [TURNS, ATTEMPTS]
@@ -91,7 +160,7 @@ def _meaning(name: str, column: str) -> str:
 
 def _docstrings(table: Table) -> dict[str, str]:
     """Docstrings of a record's fields by name, and the record's own under ''."""
-    found = dict(_class_docstrings(table.record))
+    found = (dict(_class_docstrings(table.imported)) if table.imported else {}) | dict(_class_docstrings(table.record))
     if table is ATTEMPTS:
         tokens = _class_docstrings(records.TokensRecord)
         found |= {name: f"{text} Null when tokens are not kept." for name, text in tokens.items() if name}

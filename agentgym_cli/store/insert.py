@@ -9,7 +9,7 @@ from agentgym_cli.errors import StoreError
 from agentgym_cli.store.batches import arrow_table
 from agentgym_cli.store.db import Connection, first_row
 from agentgym_cli.store.records import SegmentRecord
-from agentgym_cli.store.tables import ATTEMPTS, OUTCOMES, Table, columns_of
+from agentgym_cli.store.tables import Table, columns_of
 
 _INCOMING = "incoming"
 
@@ -18,15 +18,13 @@ def insert_rows(connection: Connection, table: Table, rows: Sequence[object]) ->
     """Insert rows of one table, distinct by key; returns how many were new.
 
     Raises:
-        StoreError: naming the key, when the store has a different row under it, or an episode that was never scheduled.
+        StoreError: naming the key, when the store has a different row under it.
     """
     if not rows:
         return 0
     connection.register(_INCOMING, arrow_table(table, rows))
     try:
         _refuse_conflict(connection, table)
-        if table in (ATTEMPTS, OUTCOMES):
-            _refuse_unscheduled(connection, table)
         return _insert_new(connection, table)
     finally:
         connection.unregister(_INCOMING)
@@ -53,14 +51,15 @@ def conflict(table: str, key: dict[str, object]) -> StoreError:
     )
 
 
-def _refuse_unscheduled(connection: Connection, table: Table) -> None:
+def refuse_unscheduled(connection: Connection, table: Table, run: str) -> None:
+    """Raises StoreError, naming one, when a run's attempts or outcomes are of episodes that none of its segments scheduled."""
     found = first_row(
         connection,
-        f"select i.run, i.episode from {_INCOMING} i"
-        " where not exists (select 1 from scheduled s where s.run = i.run and s.episode = i.episode) limit 1",
+        f"select t.episode from {table.name} t anti join scheduled s on s.run = t.run and s.episode = t.episode where t.run = ? limit 1",
+        [run],
     )
     if found is not None:
-        raise StoreError(f"table {table.name}: episode {found[1]!r} of run {found[0]!r} was never scheduled")
+        raise StoreError(f"table {table.name}: episode {found[0]!r} of run {run!r} was never scheduled")
 
 
 def _insert_new(connection: Connection, table: Table) -> int:

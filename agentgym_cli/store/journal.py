@@ -142,12 +142,28 @@ def read_segment(path: Path, start: int = 0) -> Iterator[Line]:
                 if not line.endswith(b"\n"):
                     return
                 end += len(line)
-                yield Line(number, end, _decode(path, number, start, line))
+                yield Line(number, end, decode_line(path, number, start, line))
     except OSError as err:
         raise StoreError(f"{path}: cannot read it: {err.strerror or err}") from err
 
 
-def _decode(path: Path, number: int, start: int, line: bytes) -> Record:
+def read_blocks(path: Path, start: int, size: int) -> Iterator[bytes]:
+    """Whole lines from byte ``start`` on, about ``size`` bytes of them at once; a torn last line is left out. Raises StoreError."""
+    rest = b""
+    try:
+        with path.open("rb") as file:
+            file.seek(start)
+            while read := file.read(size):
+                whole, newline, torn = read.rpartition(b"\n")
+                if newline:
+                    yield rest + whole + newline
+                rest = torn if newline else rest + read
+    except OSError as err:
+        raise StoreError(f"{path}: cannot read it: {err.strerror or err}") from err
+
+
+def decode_line(path: Path, number: int, start: int, line: bytes) -> Record:
+    """The record of line ``number``, counted from 1 at byte ``start``. Raises StoreError, naming file:line."""
     try:
         return decode(line)
     except Malformed as err:

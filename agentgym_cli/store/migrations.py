@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 
 from agentgym_cli.errors import StoreError
-from agentgym_cli.store import schema_v1, views_v1
+from agentgym_cli.store import schema_v1, schema_v5, views_v1, views_v5
 from agentgym_cli.store.db import Connection, first_row, rows_of, transaction
 
 Migration = Callable[[Connection], None]
@@ -48,7 +48,13 @@ def m004_budgets(connection: Connection) -> None:
     connection.execute(views_v1.ATTEMPTS_FINAL.replace("create view", "create or replace view"))
 
 
-MIGRATIONS: tuple[Migration, ...] = (m001_tables, m002_views, m003_drift, m004_budgets)
+def m005_episodes(connection: Connection) -> None:
+    """What reports count becomes a table; views for the questions people ask; no indexes on episodes; nulls for what imports cannot know."""
+    for statement in (*schema_v5.STATEMENTS, *views_v5.VIEWS):
+        connection.execute(statement)
+
+
+MIGRATIONS: tuple[Migration, ...] = (m001_tables, m002_views, m003_drift, m004_budgets, m005_episodes)
 
 
 def pending(connection: Connection, migrations: Sequence[Migration] = MIGRATIONS) -> list[Migration]:

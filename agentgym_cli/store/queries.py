@@ -96,14 +96,12 @@ group by all
 order by at_step nulls first, split, episodes desc, stop, cause, outcome
 """
 
-_ATTEMPTS = f"""
+_ATTEMPTS = """
 select
-    s.phase, s.split, {_STEP} as at_step, count(*) as attempts, count(*) filter (a.outcome = 'infra_error') as infra_error,
-    sum(a.turns_count) as turns, sum(a.action_tokens) as action_tokens, sum(a.seconds) as seconds
-from attempts_final a join scheduled_final s on s.run = a.run and s.episode = a.episode
-where a.run = ?
-group by all
-order by at_step nulls first, s.split
+    phase, split, step, attempts, infra_error, coalesce(turns, 0) as turns, coalesce(action_tokens, 0) as action_tokens,
+    coalesce(seconds, 0) as seconds
+from throughput where run = ?
+order by step nulls first, split
 """
 
 _PAIRS = """

@@ -38,6 +38,26 @@ class RunRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedRunRecord:
+    """Table ``runs``, of another program's run; columns that it lacks are null, for they cannot be known."""
+
+    run: str
+    """Name of the run's folder."""
+    name: str
+    """Name it was imported under."""
+    verb: str
+    """``train`` or ``eval``."""
+    env: str
+    """Dialect name."""
+    created: str
+    """When it was imported; UTC, ISO 8601."""
+    imported: str
+    """Format of the files it was imported from, ``agentgym-rl`` or ``agenttraj``; null for runs of our own."""
+    source_digest: str
+    """SHA-256 over the imported files; null for runs of our own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentRecord:
     """Table ``segments``; key (run, segment). The first record of a segment, after a new run's own."""
 
@@ -91,6 +111,36 @@ class ScheduledRecord:
     """Number of this episode among those of the same task, from 0."""
     horizon: int
     """Most turns it may take."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedScheduledRecord:
+    """Table ``scheduled``, of an imported run: rows that arrived, since its schedule is not known; the columns that it lacks are null."""
+
+    run: str
+    """Its run."""
+    segment: int
+    """1."""
+    episode: str
+    """``phase/split/step/task/sample``; unique in the run."""
+    phase: str
+    """``train`` or ``eval``, by the name of its folder."""
+    split: str
+    """Always ``imported``: from which list it was drawn is not known."""
+    step: int
+    """Number in the name of its folder; 0 where there is none."""
+    task: str
+    """``<env>_<n>``."""
+    task_index: int
+    """The number in it."""
+    task_digest: str
+    """Always '': its content is not pinned."""
+    category: str
+    """Always ''."""
+    goal: str
+    """Always ''."""
+    sample: int
+    """Number of this episode among those of the same task and step, from 0, in the order of files and rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,6 +252,44 @@ class AttemptRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedTurnRecord:
+    """Table ``turns``, of an imported run; travels inside its attempt's journal line. Columns that it lacks are null."""
+
+    turn: int
+    """From 1."""
+    observation: str
+    """What was said to the policy since its last words; foreign text."""
+    text: str
+    """What the policy said, whole; foreign text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedAttemptRecord:
+    """Table ``attempts``, of an imported run; columns that it lacks are null, for they cannot be known."""
+
+    run: str
+    """Its run."""
+    segment: int
+    """1."""
+    episode: str
+    """The scheduled episode."""
+    attempt: int
+    """1."""
+    outcome: str | None
+    """``success`` or ``failure`` by the dialect's success rule on the reward; None where the files hold no reward."""
+    detail: str
+    """Always ''."""
+    reward: float | None
+    """The reward in the file."""
+    turns_count: int
+    """Turns in the file."""
+    final_observation: str
+    """What was said to the policy after its last words, '' when nothing was; foreign text."""
+    turns: tuple[ImportedTurnRecord, ...] = ()
+    """Rows of table ``turns``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OutcomeRecord:
     """Table ``outcomes``; key (run, segment, episode). Written once no further attempt will be made. Scheduled episodes without one are missing."""
 
@@ -301,7 +389,20 @@ class ServerRecord:
     """UTC, ISO 8601."""
 
 
-Record = RunRecord | SegmentRecord | ScheduledRecord | AttemptRecord | OutcomeRecord | MetricRecord | ProbeRecord | CheckpointRecord | ServerRecord
+Record = (
+    RunRecord
+    | SegmentRecord
+    | ScheduledRecord
+    | AttemptRecord
+    | OutcomeRecord
+    | MetricRecord
+    | ProbeRecord
+    | CheckpointRecord
+    | ServerRecord
+    | ImportedRunRecord
+    | ImportedScheduledRecord
+    | ImportedAttemptRecord
+)
 
 
 def position(phase: str, step: int) -> int:

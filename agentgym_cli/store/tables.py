@@ -23,17 +23,20 @@ class Table:
     record: type
     parent: tuple[str, ...] = ()
     """Leading columns that come from the enclosing record."""
+    imported: type | None = None
+    """Record of imported runs, with fewer columns: the others are null in its rows."""
 
 
-RUNS = Table(name="runs", key=("run",), record=records.RunRecord)
+RUNS = Table(name="runs", key=("run",), record=records.RunRecord, imported=records.ImportedRunRecord)
 SEGMENTS = Table(name="segments", key=("run", "segment"), record=records.SegmentRecord)
-SCHEDULED = Table(name="scheduled", key=("run", "segment", "episode"), record=records.ScheduledRecord)
-ATTEMPTS = Table(name="attempts", key=("run", "segment", "episode", "attempt"), record=records.AttemptRecord)
+SCHEDULED = Table(name="scheduled", key=("run", "segment", "episode"), record=records.ScheduledRecord, imported=records.ImportedScheduledRecord)
+ATTEMPTS = Table(name="attempts", key=("run", "segment", "episode", "attempt"), record=records.AttemptRecord, imported=records.ImportedAttemptRecord)
 TURNS = Table(
     name="turns",
     key=("run", "segment", "episode", "attempt", "turn"),
     record=records.TurnRecord,
     parent=("run", "segment", "episode", "attempt"),
+    imported=records.ImportedTurnRecord,
 )
 OUTCOMES = Table(name="outcomes", key=("run", "segment", "episode"), record=records.OutcomeRecord)
 METRICS = Table(name="metrics", key=("run", "segment", "phase", "step", "name"), record=records.MetricRecord)
@@ -42,7 +45,7 @@ CHECKPOINTS = Table(name="checkpoints", key=("run", "segment", "step"), record=r
 SERVERS = Table(name="servers", key=("run", "segment", "number"), record=records.ServerRecord)
 
 TABLES = (RUNS, SEGMENTS, SCHEDULED, ATTEMPTS, TURNS, OUTCOMES, METRICS, PROBES, CHECKPOINTS, SERVERS)
-BY_RECORD = {table.record: table for table in TABLES}
+BY_RECORD = {table.record: table for table in TABLES} | {table.imported: table for table in TABLES if table.imported is not None}
 
 
 @cache
@@ -52,6 +55,9 @@ def columns_of(table: Table) -> Mapping[str, object]:
     parents = get_type_hints(records.AttemptRecord)
     columns: dict[str, object] = {name: parents[name] for name in table.parent}
     columns |= {field.name: hints[field.name] for field in fields(table.record) if field.name not in INSIDE}
+    if table.imported is not None:
+        more = get_type_hints(table.imported)
+        columns |= {name: more[name] | None for name in more if name not in columns and name not in INSIDE}
     if table is ATTEMPTS:
         columns |= get_type_hints(records.TokensRecord)
     return MappingProxyType(columns)

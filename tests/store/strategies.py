@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from agentgym_cli.env.contract import InfraCause
 from agentgym_cli.episode.types import Outcome, StopReason
 from agentgym_cli.store.codec import KINDS
-from agentgym_cli.store.records import Record, TokensRecord, TurnRecord
+from agentgym_cli.store.records import ImportedTurnRecord, Record, TokensRecord, TurnRecord
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 WHOLE = st.integers(min_value=-(2**63), max_value=2**63 - 1)
@@ -43,6 +43,7 @@ def fields_of(cls: type) -> dict[str, st.SearchStrategy[Any]]:
     hints = get_type_hints(cls)
     special: dict[Any, st.SearchStrategy[Any]] = {
         tuple[TurnRecord, ...]: st.lists(st.deferred(lambda: built(TurnRecord)), max_size=3).map(tuple),
+        tuple[ImportedTurnRecord, ...]: st.lists(st.deferred(lambda: built(ImportedTurnRecord)), max_size=3).map(tuple),
         TokensRecord | None: st.none() | st.deferred(tokens),
     }
     by_hint = BY_HINT | special
