@@ -163,6 +163,8 @@ def _speakable(value: Json) -> Json:
     """A lone surrogate in a model's text has no UTF-8; the world gets a question mark for it."""
     if isinstance(value, dict):
         return {key: _speakable(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_speakable(inner) for inner in value]
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 

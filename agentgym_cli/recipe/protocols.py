@@ -52,5 +52,7 @@ def departures(run: Run) -> Iterator[tuple[KeyPath, str]]:
     temperature = run.policy.sampling.temperature if spec.temperature is None else spec.temperature
     if spec.protocol == "agentgym-rl" and temperature != 1.0:
         yield ("evaluation", "temperature"), f"expected 1.0, {says}, got {temperature}"
+    if spec.only is not None:
+        yield ("evaluation", "only"), f"expected null, since protocol {spec.protocol} runs every task, got a choice of tasks"
     if spec.limit is not None:
         yield ("evaluation", "limit"), f"expected null, since protocol {spec.protocol} runs every task, got {spec.limit}"

@@ -160,6 +160,10 @@ def _outcome_from(counts: Iterable[CountsRow], stops: Iterable[StopRow]) -> str:
 def _parts(rows: Rows, facts: FrozenFacts) -> Iterable[Part]:
     for (phase, split, step), group in groupby(rows.counts, key=lambda row: (row.phase, row.split, row.step)):
         yield _part(rows, facts, (phase, split, step), list(group))
+    scheduled = {row.split for row in rows.counts if row.phase == "eval"}
+    for split in facts.tasks if scheduled else ():
+        if split not in scheduled:
+            yield _part(rows, facts, ("eval", split, next(row.step for row in rows.counts if row.phase == "eval")), [])
 
 
 def _part(rows: Rows, facts: FrozenFacts, key: tuple[str, str, int | None], counts: Sequence[CountsRow]) -> Part:

@@ -65,15 +65,17 @@ class EvaluationWords:
 def evaluations(request: Request, words: EvaluationWords) -> list[Request]:
     """One request for each policy that is named, in order, alike in all but that. Raises RecipeError for words that cannot be meant."""
     request = replace(request, overrides=[*request.overrides, *_overrides(words)])
-    return [replace(request, policy=choice) for choice in _choices(words)]
+    return [replace(request, policy=choice) for choice in _choices(words, resume=request.resume)]
 
 
-def _choices(words: EvaluationWords) -> list[PolicyChoice]:
+def _choices(words: EvaluationWords, *, resume: bool) -> list[PolicyChoice]:
     if words.model is not None and not words.endpoints and words.policy != "endpoint":
         raise RecipeError(
             f"--model {shown(words.model)}: expected --endpoint beside it, got none", "agentgym eval RECIPE --endpoint URL --model NAME"
         )
     many = len(words.checkpoints) + len(words.endpoints)
+    if many > 1 and resume:
+        raise RecipeError(f"--resume: expected one run, which has one policy, got {many} policies", "agentgym eval runs/NAME --resume")
     if many > 1 and (words.policy is not None or words.script is not None):
         raise RecipeError("--policy: expected checkpoints and endpoints alone where several policies are named, got another beside them")
     if many <= 1:

@@ -43,7 +43,7 @@ class LlmStub:
     """
 
     say: Callable[[Fields, int], str | Fields] = lambda fields, number: f"said {number}"
-    """A text, or a whole choice."""
+    """A text, which is cut at the limit that is asked for, or a whole choice."""
     fault: Callable[[int], Fault | None] = lambda number: None
     models: Sequence[Mapping[str, Json]] | None = ({"id": "stub", "object": "model", "owned_by": "tests"},)
     """None answers 404."""
@@ -109,11 +109,15 @@ class LlmStub:
 
     def _completion(self, fields: Fields, number: int, *, chat: bool) -> Fields:
         said = self.say(fields, number)
-        choice: Fields = dict(said) if isinstance(said, dict) else {"finish_reason": "stop", **({} if chat else {"text": said})}
-        if chat and not isinstance(said, dict):
-            choice["message"] = {"role": "assistant", "content": said}
         prompt = self._prompt(fields)
         sampled = [*spell(said if isinstance(said, str) else ""), END]
+        limit = fields.get("max_tokens", fields.get("max_completion_tokens"))
+        assert isinstance(limit, int)
+        if isinstance(said, str):
+            cut, sampled, said = len(sampled) > limit, sampled[:limit], said[:limit]
+        choice: Fields = dict(said) if isinstance(said, dict) else {"finish_reason": "length" if cut else "stop"}
+        if not isinstance(said, dict):
+            choice |= {"message": {"role": "assistant", "content": said}} if chat else {"text": said}
         body: Fields = {"id": f"c{number}", "choices": [{"index": 0, **choice}]}
         if self.usage:
             body["usage"] = {"prompt_tokens": len(prompt), "completion_tokens": len(sampled), "total_tokens": len(prompt) + len(sampled)}

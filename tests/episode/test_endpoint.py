@@ -19,7 +19,7 @@ from agentgym_cli.errors import PolicyError
 from agentgym_cli.recipe.schema.policy import SamplingSpec
 from agentgym_cli.recipe.schema.world import BudgetsSpec
 from tests.episode.endpoints import BUDGETS, Setting, asked_for_turns, one_episode, played, spec_with
-from tests.episode.fakes import FakeEnv, solve_in
+from tests.episode.fakes import FakeEnv, make_episode, solve_in
 from tests.episode.llm_server import END, Fields, LlmStub, last_words, spell
 from tests.episode.virtual_time import run_virtual
 
@@ -87,15 +87,17 @@ def test_a_model_that_says_nothing_has_an_ordinary_empty_turn(content: str | Non
 
 
 def test_a_response_that_the_server_cut_is_a_cut_one() -> None:
-    stub = LlmStub(say=lambda fields, number: {"finish_reason": "length", "message": {"content": "get 2 wo"}})
+    stub = LlmStub(say=lambda fields, number: "get 2 wool")
 
-    async def said() -> bool:
-        policy = await Setting(stub=stub).policy()
-        player = policy._transcript()
-        spoken = await policy.say(player.ask("hello"), policy.patience(seed=1, end=1e6))
-        return spoken.cut
+    async def said() -> list[tuple[str, bool]]:
+        policy = await Setting(stub=stub, budgets=replace(BUDGETS, response_tokens=8)).policy()
+        player = await policy.open(make_episode(), seed=1, session=await FakeEnv().open())
+        replies = [await player.act("hello")]
+        stub.say = lambda fields, number: "go"
+        replies.append(await player.act("hello"))
+        return [(reply.text, reply.cut) for reply in replies]
 
-    assert run_virtual(said())
+    assert run_virtual(said()) == [("get 2 wo", True), ("go", False)]
 
 
 def test_of_several_choices_the_first_counts() -> None:
@@ -121,6 +123,28 @@ def test_broken_arguments_of_a_call_are_the_models_mistake(broken: str) -> None:
     choice: Fields = {"message": {"tool_calls": [{"function": {"name": "craft", "arguments": broken}}]}}
     result, _ = played(Setting(stub=LlmStub(say=lambda fields, number: choice), calls=True))
     assert result.outcome is Outcome.SUCCESS
+
+
+def test_text_that_has_no_utf8_goes_back_as_question_marks() -> None:
+    lone: Fields = {"message": {"tool_calls": [{"function": {"name": "say", "arguments": '{"word": "\\ud800"}'}}]}}
+    stub = LlmStub(say=lambda fields, number: lone)
+    world = FakeEnv(answer=solve_in(2), first=lambda index: "a lone \ud800")
+    result, _ = played(Setting(stub=stub, calls=True), world)
+    assert (result.outcome, result.turns[0].text) == (Outcome.SUCCESS, '{"function_name": "say", "arguments": {"word": "?"}}')
+    assert last_words(asked_for_turns(stub)[0]) == "a lone ?"
+
+
+def test_a_response_far_beyond_its_limit_is_no_answer() -> None:
+    result, _ = played(Setting(stub=LlmStub(say=lambda fields, number: {"message": {"content": "x" * 5_000}})))
+    assert (result.stop, result.cause) == (StopReason.POLICY_PROTOCOL, InfraCause.PROTOCOL)
+    assert "expected at most 32 tokens, which are at most 4096 characters, got 5000 characters" in result.detail
+
+
+@pytest.mark.parametrize("count", [-1, True, 3.5, "7", 2**63], ids=str)
+def test_counts_that_are_none_are_not_taken(count: Json) -> None:
+    body: Json = {"choices": [{"message": {"content": "go"}}], "usage": {"prompt_tokens": count, "completion_tokens": count}}
+    result, policy = played(Setting(stub=LlmStub(fault=lambda number: (200, {}, body))))
+    assert (result.turns[0].context_tokens, result.turns[0].response_tokens, list(policy.notes)) == (0, 0, ["usage"])
 
 
 @pytest.mark.parametrize(
@@ -338,7 +362,7 @@ def test_completions_check_the_context_before_sending() -> None:
     small = replace(BUDGETS, response_tokens=4, context_tokens=12)
     setting = Setting(stub=stub, spec=spec_with(api="completions"), tokens=layout, budgets=small)
     result, _ = played(setting, FakeEnv(answer=solve_in(9)))
-    # 4 tokens and 4 of room, then 11 and a room of 1, then 11 + 3 and more.
+    # 4 tokens and 4 of room, then 4 + 3 + 4 and a room of 1, which fills the context.
     assert [fields["max_tokens"] for fields in asked_for_turns(stub)] == [4, 1]
     assert result.stop is StopReason.CONTEXT
 
@@ -367,12 +391,11 @@ def test_requests_are_spread_over_the_minute() -> None:
 
 
 def test_tokens_are_spread_over_the_minute_as_they_are_used() -> None:
-    # A request is expected to take the 32 tokens of its response's limit and turns out to take 7 + 3.
     stub = LlmStub(say=lambda fields, number: "ab")
     results = all_played(Setting(stub=stub, spec=spec_with(tokens_per_minute=600.0)), 1)
     assert results[0].outcome is Outcome.SUCCESS
-    # The check was taken for one token and used 6 + 3, "Hello" and "ab" with their ends: 0.9 s at ten a second.
-    assert stub.started[1] - stub.started[0] == pytest.approx(0.9)
+    # The check was taken for one token and used 6 + 1, "Hello" with its end and an "a": 0.7 s at ten a second.
+    assert stub.started[1] - stub.started[0] == pytest.approx(0.7)
 
 
 def test_a_place_beyond_the_calls_time_is_an_outage_of_ones_own_making_and_no_failure() -> None:

@@ -77,6 +77,12 @@ def test_several_policies_are_a_request_each_in_order() -> None:
     ]
 
 
+def test_a_resume_has_one_policy() -> None:
+    request = Request(target="runs/x", overrides=[], resume=True)
+    with pytest.raises(RecipeError, match="--resume: expected one run, which has one policy, got 2 policies"):
+        evaluations(request, EvaluationWords(endpoints=[URL, URL]))
+
+
 def test_another_policy_beside_several_is_refused() -> None:
     with pytest.raises(RecipeError, match="expected checkpoints and endpoints alone"):
         choices(checkpoints=[Path("x"), Path("y")], policy="oracle")

@@ -11,7 +11,9 @@ from agentgym_cli.episode.policies.endpoint_call import LlmServer, Patience
 from agentgym_cli.episode.policies.endpoint_check import Manner
 from agentgym_cli.episode.policies.endpoint_reply import Said, read_said
 from agentgym_cli.episode.policies.endpoint_transcript import ChatTranscript, ExactTokens, IdsTranscript, Transcript, Wanted
+from agentgym_cli.episode.policies.failures import PolicyProtocol
 from agentgym_cli.episode.policies.protocol import ContextFull, PolicyReply
+from agentgym_cli.episode.policies.wave import MAX_CHARS_PER_TOKEN
 from agentgym_cli.episode.tokens import TurnTokens
 from agentgym_cli.episode.types import ScheduledEpisode, Trajectory
 from agentgym_cli.recipe.schema.world import BudgetsSpec
@@ -90,13 +92,23 @@ class EndpointPolicy:
                     raise
                 room = max(LEAST_ROOM, room // _SHRINK)
                 continue
-            return read_said(body, api=self._manner.api, calls=self._calls, where=f"POST {self._server.url}{self._manner.path}")
+            where = f"POST {self._server.url}{self._manner.path}"
+            return _bounded(read_said(body, api=self._manner.api, calls=self._calls, where=where), room, where)
 
     def _transcript(self) -> Transcript:
         exact = ExactTokens(drawn=self._manner.drawn, note=self.note) if self._manner.token_ids else None
         if self._tokens is None:
             return ChatTranscript(self._system_prompt, context=self._context, exact=exact)
         return IdsTranscript(self._tokens, self._system_prompt, context=self._context, exact=exact)
+
+
+def _bounded(said: Said, room: int, where: str) -> Said:
+    """A response as long as ``room`` tokens can be. Raises PolicyProtocol for a server that ignores its limit."""
+    most = MAX_CHARS_PER_TOKEN * room
+    if len(said.text) > most or len(said.token_ids or ()) > room:
+        got = f"{len(said.token_ids)} tokens" if said.token_ids is not None else f"{len(said.text)} characters"
+        raise PolicyProtocol(f"{where}: expected at most {room} tokens, which are at most {most} characters, got {got}")
+    return said
 
 
 class EndpointEpisode:

@@ -15,6 +15,7 @@ from agentgym_cli.recipe.wording import listed, shown
 
 Api = Literal["chat", "completions"]
 _LARGEST_ID = 2**31
+_LARGEST_COUNT = 2**31
 _CONTEXT = re.compile(
     r"context[ _](length|size|window)|maximum context|max_model_len|exceed_context|prompt is too long|longer than the (model|maximum)", re.IGNORECASE
 )
@@ -147,11 +148,12 @@ def _call(call: Json, where: str) -> str:
         # Broken arguments are the model's mistake: the turn is then one without a readable action.
         with suppress(ValueError, RecursionError):
             arguments = json.loads(arguments, strict=False)
-    return json.dumps({"function_name": function["name"], "arguments": arguments}, ensure_ascii=False)
+    said = json.dumps({"function_name": function["name"], "arguments": arguments}, ensure_ascii=False)
+    return said.encode("utf-8", "replace").decode()
 
 
 def _count(value: Json) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    return value if type(value) is int and 0 <= value < _LARGEST_COUNT else None
 
 
 def _ids(value: Json) -> tuple[int, ...] | None:
