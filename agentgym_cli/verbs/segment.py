@@ -18,7 +18,7 @@ from agentgym_cli.recipe.wording import listed
 from agentgym_cli.store.journal import next_segment, read_journal
 from agentgym_cli.store.records import RunRecord
 from agentgym_cli.verbs.folders import FROZEN_FILE
-from agentgym_cli.verbs.history import EMPTY, History, read_history, spent_in
+from agentgym_cli.verbs.history import EMPTY, History, Past
 from agentgym_cli.verbs.prepare import Prepared
 from agentgym_cli.verbs.progress import Progress
 from agentgym_cli.verbs.recorder import Recorder, utc_now
@@ -51,8 +51,8 @@ def open_segment(
         RecipeError: the run belongs to the other verb, another policy or another frozen run.
     """
     with _hold(prepared):
-        records = list(read_journal(prepared.folder)) if prepared.resumed else []
-        known = next((record for record in records if isinstance(record, RunRecord)), None)
+        past = Past(read_journal(prepared.folder)) if prepared.resumed else Past()
+        known = past.run
         here = _run_record(prepared, verb=verb, policy=policy)
         if known is not None:
             _compare(known, here, prepared, progress)
@@ -63,7 +63,7 @@ def open_segment(
             database=prepared.database,
             keep_tokens=prepared.run.store.keep_tokens,
             drift=prepared.allowed,
-            spent=spent_in(records),
+            spent=past.spent,
             progress=progress,
         )
         try:
@@ -72,7 +72,7 @@ def open_segment(
             with _recorded(recorder, resumed_from_step, progress):
                 lock, drift = f"lockfiles/{prepared.run.engine.stack}.txt", prepared.drift
                 recorder.probed(lock, "lock", "known deviation" if drift else "pass", drift or "as locked", 0.0)
-                yield recorder, EMPTY if resumed_from_step is None else read_history(records, resumed_from_step)
+                yield recorder, EMPTY if resumed_from_step is None else past.history(resumed_from_step)
         finally:
             recorder.close()
 
