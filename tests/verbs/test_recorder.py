@@ -6,9 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from agentgym_cli.env.contract import InfraCause
+from agentgym_cli.env.replicas import ServerChange
 from agentgym_cli.episode.types import Outcome, Trajectory
 from agentgym_cli.store.journal import read_journal
-from agentgym_cli.store.records import AttemptRecord, OutcomeRecord, ScheduledRecord
+from agentgym_cli.store.records import AttemptRecord, OutcomeRecord, ScheduledRecord, ServerRecord
 from agentgym_cli.verbs.progress import Silent
 from agentgym_cli.verbs.recorder import KeepTokens, Recorder, restore
 from tests.verbs.builders import make_attempt, make_episode, make_result, make_turn
@@ -31,6 +32,31 @@ def test_an_attempt_read_back_from_its_record_is_the_attempt_without_its_tokens(
     assert isinstance(record, AttemptRecord)
     assert (record.policy_version, record.invalid_actions, record.tokens) == (4, 1, None)
     assert restore(record, episode) == attempt
+
+
+def test_a_response_that_was_cut_is_told_from_one_that_stopped(tmp_path):
+    episode = make_episode()
+    attempt = make_attempt(episode, turns=(make_turn(), replace(make_turn(), cut=True)))
+    recorder = make_recorder(tmp_path)
+    recorder.attempt(attempt)
+    recorder.close()
+    (record,) = read_journal(tmp_path)
+    assert isinstance(record, AttemptRecord)
+    assert [turn.cut for turn in record.turns] == [False, True]
+    assert restore(record, episode) == attempt
+
+
+def test_a_server_that_was_given_up_and_is_back_leaves_a_record_of_each(tmp_path):
+    recorder = make_recorder(tmp_path)
+    recorder.server_changed(ServerChange(url="http://a", event="opened", cause=InfraCause.CONNECT, detail="refused"))
+    recorder.server_changed(ServerChange(url="http://a", event="closed", cause=None, detail=""))
+    recorder.close()
+    records = list(read_journal(tmp_path))
+    assert all(isinstance(record, ServerRecord) for record in records)
+    assert [(r.number, r.url, r.event, r.cause, r.detail) for r in records] == [
+        (1, "http://a", "opened", "connect", "refused"),
+        (2, "http://a", "closed", None, ""),
+    ]
 
 
 def test_tokens_are_kept_when_the_recipe_says_so(tmp_path):
