@@ -20,6 +20,6 @@ class Stopped:
 def test_a_signal_while_the_command_tree_is_still_read_ends_in_two_lines_and_130(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(sys.modules, "agentgym_cli.cli.commands", Stopped())  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "agentgym_cli.cli.commands", Stopped())
     assert _run(["report", "r1"]) == 130
     assert capsys.readouterr().err == "error: stopped by SIGINT\nhint: nothing was running that could be resumed\n"
