@@ -92,9 +92,13 @@ def _show(played: Sequence[_Played], *, as_json: bool) -> None:
     for number, each in enumerate(played, start=1):
         state = "" if each.failure is None else f": {each.failure.message}"
         console.print(f"[bold]{number}[/bold]  {escape(_clean(console, each.name))}{escape(_clean(console, state))}", soft_wrap=True)
+        if each.report is not None:
+            console.print(f"   {escape(_clean(console, each.report.header.policy))}", soft_wrap=True)
         if each.run is not None:
             console.print(f"   agentgym report {escape(each.run)}", soft_wrap=True)
-    console.print(_table(played))
+    if any(each.report is not None for each in played):
+        console.print(_table(played))
+        console.print("Intervals are 95%; worst to best is end to end, if all that was not scored had failed or succeeded.")
 
 
 def _document(each: _Played) -> dict[str, object]:
@@ -109,14 +113,14 @@ def _table(played: Sequence[_Played]) -> Table:
     from agentgym_cli.report import phrases
 
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
-    for name in ("", "split", "scheduled", "of scheduled", "of scored", "infra", "worst to best"):
+    for name in ("", "split", "tasks", "episodes", "of scheduled", "of scored", "infra", "worst to best"):
         table.add_column(name, header_style="dim", overflow="fold", justify="left" if name in ("", "split") else "right")
     for number, each in enumerate(played, start=1):
         for part in each.report.parts if each.report is not None else ():
             found = part.accounting
             rates = [f"{phrases.percent(rate.value)}\n{phrases.interval(rate)}" for rate in (found.end_to_end, found.conditional, found.infra_share)]
-            left = f"\n{part.left_out:,} tasks left out" if part.left_out else ""
-            cells = [str(number), part.split, f"{found.scheduled:,}{left}", *rates, phrases.extremes(found).replace(" to ", " to\n")]
+            tasks = f"{part.tasks:,}" + (f" of {part.tasks + part.left_out:,}" if part.left_out else "")
+            cells = [str(number), part.split, tasks, f"{found.scheduled:,}", *rates, phrases.extremes(found).replace(" to ", " to\n")]
             table.add_row(*map(Text, cells))
     return table
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import struct
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -197,6 +198,27 @@ def served(stub: LlmStub) -> Iterator[str]:
             yield f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
         finally:
             stop()
+            thread.join()
+
+
+@contextmanager
+def breaking(reply: bytes) -> Iterator[str]:
+    """A loopback server that reads a request, writes ``reply`` and resets the connection."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            connection, _ = listening.accept()
+            with connection:
+                connection.recv(65_536)
+                connection.sendall(reply)
+                # A linger of no time ends the connection with a reset.
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
+        finally:
             thread.join()
 
 

@@ -7,15 +7,17 @@ import asyncio
 import pytest
 
 from agentgym_cli.env.caller import HttpCaller
+from agentgym_cli.env.contract import InfraCause
 from agentgym_cli.env.pointer import Json
 from agentgym_cli.episode.policies.build import reach_endpoint
-from agentgym_cli.episode.policies.endpoint_call import LlmServer
+from agentgym_cli.episode.policies.endpoint_call import LlmServer, Refused
 from agentgym_cli.episode.policies.endpoint_check import models_of
 from agentgym_cli.episode.policies.endpoint_pace import Gate
 from agentgym_cli.errors import ExitCode, PolicyError
 from tests.episode.endpoints import Setting, checked, spec_with
-from tests.episode.llm_server import LlmStub, refusing_address, served
+from tests.episode.llm_server import LlmStub, breaking, refusing_address, served
 
+FREE = Gate(requests_per_minute=None, tokens_per_minute=None, in_flight=None)
 QWEN: dict[str, Json] = {"id": "qwen", "owned_by": "vllm", "root": "Qwen/Qwen2.5-7B-Instruct", "max_model_len": 4096}
 
 
@@ -120,13 +122,30 @@ def test_an_answer_that_is_no_completion_ends_the_run(fault: object) -> None:
     assert "/v1" in (failure.hint or "")
 
 
+@pytest.mark.parametrize("reply", [b"", b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{"], ids=["at once", "in the middle"])
+def test_a_connection_that_is_reset_may_be_tried_again(reply: bytes) -> None:
+    async def ask(url: str) -> Refused:
+        caller = HttpCaller()
+        try:
+            await LlmServer(caller, url, gate=FREE).once("POST", "/chat/completions", b"{}", seconds=10.0)
+        except Refused as refused:
+            return refused
+        finally:
+            await caller.aclose()
+        raise AssertionError("a reply came through")
+
+    with breaking(reply) as url:
+        refused = asyncio.run(ask(url))
+    assert (refused.cause, refused.again) == (InfraCause.RESET, True)
+
+
 def models_at(url: str) -> dict[str, dict[str, Json]] | None:
     """What a server on the loopback lists."""
 
     async def ask() -> dict[str, dict[str, Json]] | None:
         caller = HttpCaller()
         try:
-            return await models_of(LlmServer(caller, url, gate=Gate(requests_per_minute=None, tokens_per_minute=None, in_flight=None)))
+            return await models_of(LlmServer(caller, url, gate=FREE))
         finally:
             await caller.aclose()
 

@@ -284,6 +284,14 @@ def test_tasks_left_out_by_choice_stay_visible(trained: Report) -> None:
     assert "100, 20 more not scheduled by choice" in printed(trained)
 
 
+def test_a_split_of_which_nothing_was_scheduled_stays_visible(store: Connection, tmp_path: Path) -> None:
+    two = FROZEN.replace('"parts":{', '"parts":{"tasks.evaluation.other":{"count":"7","rows":"c"},')
+    chosen, other = report_of(store, tmp_path / "r1", [make_run(frozen=two), make_segment(), *evaluation(["success"] * 3)]).parts
+    assert (chosen.split, chosen.tasks, chosen.left_out) == ("test", 3, 117)
+    assert (other.split, other.tasks, other.left_out, other.accounting.scheduled) == ("other", 0, 7, 0)
+    assert (other.accounting.end_to_end.value, other.accounting.end_to_end.low) == (None, None)
+
+
 def test_promise_12_every_count_can_be_followed_to_rows_and_the_run_to_its_lock(store: Connection, tmp_path: Path) -> None:
     report = report_of(store, tmp_path / "r1", trained_run())
     for part in report.parts:
