@@ -49,7 +49,7 @@ env: {{dialect: package_prep, urls: {urls}, max_infra_share: 0.05}}
 tasks: {{manifest: tasks/package_prep.csv, evaluation: [{{name: test, ids: 0-{last}}}]}}
 prompt: {{action_format: react}}
 budgets: {{env_call_seconds: {seconds}}}
-retry: {{attempts: 3, pause_seconds: 0.2, longest_pause_seconds: 1.0, recovery_seconds: 60.0}}
+retry: {{attempts: 3, pause_seconds: 0.2, longest_pause_seconds: 1.0, recovery_seconds: {recovery}}}
 policy: {{model: {{path: models/textcraft_laptop, weights: seed}}}}
 horizon: {{kind: fixed, turns: 8}}
 evaluation: {{policy: random, horizon: 8, samples_per_task: {samples}}}
@@ -232,24 +232,24 @@ def rig(*, seed: int, kill_at: int) -> Iterator[Rig]:
         made.close()
 
 
+def request_of(folder: Path, urls: Sequence[str], *, episodes: int, slots: int, call_seconds: float, recovery_seconds: float = 60.0) -> Request:
+    """The evaluation of the scripts on these servers; recipe, script, runs and store are in ``folder``."""
+    script = folder / "script.jsonl"
+    script.write_text("".join(json.dumps({"task": f"package_prep_{index}", "actions": script_of(index)}) + "\n" for index in range(TASKS)))
+    recipe, last, samples = folder / "fault_drill.yaml", TASKS - 1, episodes // TASKS
+    recipe.write_text(RECIPE.format(urls=json.dumps(urls), last=last, seconds=call_seconds, samples=samples, slots=slots, recovery=recovery_seconds))
+    policy = PolicyChoice(kind="scripted", script=script)
+    return Request(target=str(recipe), overrides=[], runs_dir=folder / "runs", database=folder / "results.duckdb", policy=policy)
+
+
 def fault_drill(
     folder: Path, *, episodes: int = 2_000, seed: int = 1, slots: int = 128, call_seconds: float = 5.0, kill_at: int = KILL_AT
 ) -> Drilled:
     """Evaluate the scripts through the real verb and read back what the store has. ``episodes`` is a multiple of the number of tasks."""
     assert episodes % TASKS == 0
-    script = folder / "script.jsonl"
-    script.write_text("".join(json.dumps({"task": f"package_prep_{index}", "actions": script_of(index)}) + "\n" for index in range(TASKS)))
     began = time.monotonic()
     with rig(seed=seed, kill_at=kill_at) as made:
-        recipe = folder / "fault_drill.yaml"
-        recipe.write_text(RECIPE.format(urls=json.dumps(made.urls), last=TASKS - 1, seconds=call_seconds, samples=episodes // TASKS, slots=slots))
-        request = Request(
-            target=str(recipe),
-            overrides=[],
-            runs_dir=folder / "runs",
-            database=folder / "results.duckdb",
-            policy=PolicyChoice(kind="scripted", script=script),
-        )
+        request = request_of(folder, made.urls, episodes=episodes, slots=slots, call_seconds=call_seconds)
         finished = evaluate_policy(request, Arming(made))
         left_open = tuple(server.sessions() for server in made.servers)
     return _read_back(
