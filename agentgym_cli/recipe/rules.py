@@ -13,6 +13,8 @@ from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.recipe.wording import listed, nearest, shown
 from agentgym_cli.recipe.yaml import KeyPath
 
+KEY_VARIABLE = "policy.endpoint.key_variable"
+"""Where a recipe names the variable with the key of its endpoint."""
 Finding = tuple[KeyPath, str]
 """Where, and ``expected ..., got ...``."""
 LEAST_TURN_TOKENS = {"words": 3, "chatml": 10, "template": 3}
@@ -74,7 +76,7 @@ def _policy(run: Run) -> Iterator[Finding]:
         if acts == "endpoint":
             yield ("evaluation", "policy"), "expected a section policy.endpoint beside it, got endpoint without one"
         return
-    if (problem := address_problem(endpoint.url)) is not None:
+    if (problem := address_problem(endpoint.url, variable=KEY_VARIABLE)) is not None:
         yield ("policy", "endpoint", "url"), f"expected http://HOST:PORT/v1 or https://HOST/v1, got {problem}"
     if endpoint.api == "completions" and run.policy.model is None:
         yield ("policy", "endpoint", "api"), "expected chat, or policy.model with the tokenizer that lays out tokens, got completions without one"

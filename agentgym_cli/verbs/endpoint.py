@@ -19,6 +19,7 @@ from agentgym_cli.errors import PolicyError, RecipeError
 from agentgym_cli.recipe.addresses import address_problem
 from agentgym_cli.recipe.data import find_data
 from agentgym_cli.recipe.layers import read_chain
+from agentgym_cli.recipe.rules import KEY_VARIABLE
 from agentgym_cli.recipe.schema.policy import EndpointSpec
 from agentgym_cli.recipe.wording import listed, shown
 from agentgym_cli.verbs.interrupts import run_interruptible
@@ -44,6 +45,9 @@ def with_endpoint(request: Request) -> Request:
         return request
     if choice.kind not in (None, "endpoint") or choice.checkpoint is not None or choice.script is not None:
         raise RecipeError("--endpoint: expected no other policy beside it, got one", "agentgym eval RECIPE --endpoint URL=MODEL")
+    if choice.endpoint is not None and (problem := address_problem(choice.endpoint, variable=KEY_VARIABLE)) is not None:
+        # Before it becomes an override, which errors repeat.
+        raise RecipeError(f"--endpoint: expected http://HOST:PORT/v1 or https://HOST/v1, got {problem}")
     model = choice.model or run_interruptible(_only_model(str(choice.endpoint)), "nothing was started")
     said = [f"policy.endpoint.url={json.dumps(choice.endpoint)}"] if choice.endpoint is not None else []
     overrides = [*request.overrides, *_profile(request), *said, f"policy.endpoint.model={json.dumps(model)}", "evaluation.policy=endpoint"]
@@ -73,8 +77,6 @@ def moved(prepared: Prepared, choice: PolicyChoice) -> Prepared:
 
 async def _only_model(url: str) -> str:
     """The one model that a server without a key has."""
-    if (problem := address_problem(url)) is not None:
-        raise RecipeError(f"--endpoint: expected http://HOST:PORT/v1 or https://HOST/v1, got {problem}")
     caller = HttpCaller()
     try:
         server = LlmServer(caller, url, gate=Gate(requests_per_minute=None, tokens_per_minute=None, in_flight=None))
@@ -95,7 +97,7 @@ def check_endpoint(prepared: Prepared, progress: Progress) -> Qualified:
     """
     found = run_interruptible(_check(prepared), "nothing was started")
     for text in found.notes.values():
-        progress.warn(f"{endpoint_of(prepared).url}: {text}")
+        progress.note("endpoint", text)
     return found
 
 
