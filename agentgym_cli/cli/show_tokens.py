@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from rich.markup import escape
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 _STYLES = {"prompt": "dim", "observation": "", "action": "bold green", "stop": "bold magenta"}
 _DIFFERS = "underline red"
 _BRACKETS = {"action": ("⟦", "⟧"), "stop": ("⟨", "⟩")}
-_DIFFERS_BRACKETS = ("‹", "›")
 _MARKS = str.maketrans({mark: mark.encode("ascii", "backslashreplace").decode() for mark in "⟦⟧⟨⟩‹›"})
 """Foreign text cannot make a mark."""
 
@@ -42,7 +42,7 @@ def show_tokens(view: TokenView, *, as_json: bool) -> None:
     console.print(table)
     console.print(_legend(plain))
     console.print()
-    console.print(Text.assemble(*(piece for span in view.spans for piece in _pieces(span, plain))))
+    console.print(Text.assemble(*(_bracketed(view.spans) if plain else _coloured(view.spans))))
 
 
 def values(view: TokenView) -> dict[str, object]:
@@ -69,13 +69,21 @@ def _legend(plain: bool) -> Text:
     return Text.assemble(("sampled", _STYLES["action"]), " ", ("stop, sampled", _STYLES["stop"]), " ", ("would be encoded otherwise", _DIFFERS))
 
 
-def _pieces(span: Span, plain: bool) -> Iterator[tuple[str, str]]:
-    """A span's text with its marks, and their style."""
-    text = spelled_out(span.text).translate(_MARKS)
-    if not plain:
-        yield text, f"{_STYLES[span.kind]} {_DIFFERS}" if span.differs else _STYLES[span.kind]
-        return
-    opening, closing = _BRACKETS.get(span.kind, ("", ""))
-    if span.differs:
-        opening, closing = opening + _DIFFERS_BRACKETS[0], _DIFFERS_BRACKETS[1] + closing
-    yield f"{opening}{text}{closing}", ""
+def _coloured(spans: Sequence[Span]) -> Iterator[tuple[str, str]]:
+    """Each span's text and its style."""
+    for span in spans:
+        yield _readable(span), f"{_STYLES[span.kind]} {_DIFFERS}" if span.differs else _STYLES[span.kind]
+
+
+def _bracketed(spans: Sequence[Span]) -> Iterator[str]:
+    """The same in brackets: one pair around neighbours of a kind, one around each token that would be encoded otherwise."""
+    for kind, neighbours in groupby(spans, key=lambda span: span.kind):
+        opening, closing = _BRACKETS.get(kind, ("", ""))
+        yield opening
+        for span in neighbours:
+            yield f"‹{_readable(span)}›" if span.differs else _readable(span)
+        yield closing
+
+
+def _readable(span: Span) -> str:
+    return spelled_out(span.text).translate(_MARKS)
