@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from agentgym_cli.report.accounting import Accounting
 from agentgym_cli.report.conditions import Conditions, Incomparable, incomparable
 from agentgym_cli.report.differences import Difference, Pair, adjusted, conditional, end_to_end, reward
+from agentgym_cli.report.figures import Accounting
 from agentgym_cli.store.task_rows import TaskRow
 
 

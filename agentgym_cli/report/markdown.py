@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from agentgym_cli.report import phrases
-from agentgym_cli.report.accounting import Accounting, Change, Rate
 from agentgym_cli.report.curves import draw_curves
+from agentgym_cli.report.figures import Accounting, Change, Rate
 from agentgym_cli.report.model import Comparison, Part, Report
 from agentgym_cli.report.text import for_code, for_markdown
 
@@ -48,7 +48,7 @@ def _header(report: Report) -> str:
         ("profile", f"{header.profile} ({header.profile_reason})"),
         ("engine", header.engine),
         ("policy", header.policy),
-        ("seed", str(header.seed)),
+        ("seed", phrases.seed(header.seed)),
         ("environment", header.env),
         ("outcome from", header.outcome_from),
         *([("success means", header.semantics)] if header.semantics else []),

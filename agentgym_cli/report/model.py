@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agentgym_cli.report.accounting import Accounting, Averages, Change, Each, FirstAttempts, Ledger, Rate
 from agentgym_cli.report.conditions import Conditions
+from agentgym_cli.report.figures import Accounting, Averages, Change, Each, FirstAttempts, Ledger, Rate
 from agentgym_cli.report.papers import PaperRow
 from agentgym_cli.report.spending import Spending
 from agentgym_cli.report.tries import Tries
@@ -27,7 +27,8 @@ class Header:
     engine: str
     env: str
     policy: str
-    seed: int
+    seed: int | None
+    """None for an imported run."""
     digest: str
     degraded: str | None
     """Why the run is degraded: more infra errors than its recipe allows. None when it is not, or its recipe is not known."""

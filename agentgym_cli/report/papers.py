@@ -9,8 +9,9 @@ from functools import cache
 from pathlib import Path
 
 from agentgym_cli.recipe.protocols import TURNS
-from agentgym_cli.report.accounting import Rate, estimate
+from agentgym_cli.report.accounting import estimate
 from agentgym_cli.report.conditions import NO_MODEL, UNKNOWN, Conditions, Incomparable
+from agentgym_cli.report.figures import Rate
 from agentgym_cli.report.statistics.intervals import Estimate, apart, wilson
 from agentgym_cli.report.statistics.power import smallest_apart
 

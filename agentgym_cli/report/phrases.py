@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from agentgym_cli.report.accounting import Accounting, Change, FirstAttempts, Rate
+from agentgym_cli.report.figures import Accounting, Change, FirstAttempts, Rate
 from agentgym_cli.report.model import Groups, Part, Probe, Segment, Spent, Stop
 
 NO_DATA = "n/a"
@@ -143,3 +143,8 @@ def details(part: Part) -> list[tuple[str, str]]:
         ("spent", spent(part.spent)),
     ]
     return found
+
+
+def seed(value: int | None) -> str:
+    """A run's seed; that of an imported run is not known."""
+    return "unknown" if value is None else str(value)

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from agentgym_cli.report.accounting import Each, each
+from agentgym_cli.report.accounting import each
+from agentgym_cli.report.figures import Each
 from agentgym_cli.report.frozen import FrozenFacts
 from agentgym_cli.store.rows import SegmentRow
 from agentgym_cli.store.task_rows import SpendingRow

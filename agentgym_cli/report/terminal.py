@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from agentgym_cli.report import phrases
-from agentgym_cli.report.accounting import Change, Rate
 from agentgym_cli.report.curves import draw_curves
+from agentgym_cli.report.figures import Change, Rate
 from agentgym_cli.report.model import Comparison, Header, Part, Report
 from agentgym_cli.report.text import for_terminal
 
@@ -86,7 +86,7 @@ def _header(page: _Page, header: Header) -> None:
         ("run", header.run),
         ("status", f"{header.status}; {phrases.time_span(header.created, header.ended)}"),
         ("profile", f"{header.profile} ({header.profile_reason})"),
-        ("engine", f"{header.engine}, policy {header.policy}, seed {header.seed}"),
+        ("engine", f"{header.engine}, policy {header.policy}, seed {phrases.seed(header.seed)}"),
         ("environment", f"{header.env}, outcome from {header.outcome_from}"),
         ("promise", f"{header.promise}: {header.promise_note}"),
         ("digest", header.digest),

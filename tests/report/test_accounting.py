@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from agentgym_cli.report.accounting import Rate, account, account_first_attempts, account_rows, change, share
+from agentgym_cli.report.accounting import account, account_first_attempts, account_rows, change, share
+from agentgym_cli.report.figures import Rate
 from agentgym_cli.report.statistics.intervals import Interval
 from agentgym_cli.store.rows import CountsRow
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agentgym_cli.report.accounting import Each, Macro, Tally, account, account_cells, averages, each, ledger
+from agentgym_cli.report.accounting import account, account_cells, averages, each, ledger
+from agentgym_cli.report.figures import Each, Macro, Tally
 from agentgym_cli.report.frozen import FrozenFacts, read_facts
 from agentgym_cli.report.spending import Amount, spend
 from agentgym_cli.report.statistics.intervals import Estimate, mean_of

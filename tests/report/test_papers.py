@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from agentgym_cli.report.accounting import Rate, account
+from agentgym_cli.report.accounting import account
 from agentgym_cli.report.conditions import Conditions
+from agentgym_cli.report.figures import Rate
 from agentgym_cli.report.papers import PaperRow, Result, beside_papers, published
 
 PAPER = Conditions(
