@@ -291,6 +291,50 @@ def store_digest(
     show_digest(*digest_results(run, store), as_json=as_json)
 
 
+@store_app.command(name="check")
+def store_check(
+    runs_dir: Annotated[Path, typer.Option("--runs-dir", help="Folder that holds the runs.")] = Path("runs"),
+    store: Annotated[Path, typer.Option("--store", help="Store file to check.")] = Path("results.duckdb"),
+    as_json: AsJson = False,
+) -> None:
+    """Check a store against its journals, its schedule and itself; exit 7 names what is wrong."""
+    from agentgym_cli.cli.show_store import show_checked
+    from agentgym_cli.verbs.store import check
+
+    show_checked(check(store, runs_dir), store, as_json=as_json)
+
+
+@store_app.command(name="export")
+def store_export(
+    parquet: Annotated[Path, typer.Option("--parquet", help="Folder for one Parquet file per table and view.", show_default=False)],
+    store: Annotated[Path, typer.Option("--store", help="Store file to export.")] = Path("results.duckdb"),
+    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write every table and view to a Parquet file of its own."""
+    from agentgym_cli.cli.show_store import show_exported
+    from agentgym_cli.verbs.store import export
+
+    show_exported(export(store, parquet, force=force), as_json=as_json)
+
+
+@store_app.command(name="import")
+def store_import(
+    path: Annotated[Path, typer.Argument(help="Folder of step{N}/{rank}.json, or AgentTraj file or folder.", show_default=False)],
+    form: Annotated[Literal["agentgym-rl", "agenttraj"], typer.Option("--format", help="What wrote the files.", show_default=False)],
+    run: Annotated[str, typer.Option("--run", help="Name of the new run.", show_default=False)],
+    env: Annotated[str | None, typer.Option("--env", help="Dialect; agentgym-rl logs do not name it.", show_default=False)] = None,
+    runs_dir: Annotated[Path, typer.Option("--runs-dir", help="Folder that gets the run.")] = Path("runs"),
+    store: Annotated[Path, typer.Option("--store", help="Store file that gets the run.")] = Path("results.duckdb"),
+    as_json: AsJson = False,
+) -> None:
+    """Import another program's episodes as a run marked imported; what its files do not say stays unknown."""
+    from agentgym_cli.cli.show_store import show_imported
+    from agentgym_cli.verbs.store import import_run
+
+    show_imported(import_run(path, form=form, run=run, database=store, runs_dir=runs_dir, env=env), as_json=as_json)
+
+
 lock_app = typer.Typer(
     help="Compare what is installed with a lock.", short_help="Compare what is installed with a lock.", no_args_is_help=True, rich_markup_mode=None
 )

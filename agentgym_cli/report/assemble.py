@@ -103,7 +103,7 @@ def _header(rows: Rows, facts: FrozenFacts) -> Header:
         verb=run.verb,
         profile=run.profile,
         profile_reason=run.profile_reason,
-        label="laptop result" if run.profile == "laptop" else None,
+        label="imported" if run.imported else "laptop result" if run.profile == "laptop" else None,
         engine=run.engine,
         env=run.env,
         policy=run.policy,
@@ -138,6 +138,8 @@ def _degraded(counts: Iterable[CountsRow], facts: FrozenFacts) -> str | None:
 
 
 def _promise(rows: Rows) -> tuple[str, str]:
+    if rows.run.imported:
+        return "none", "another program ran it, and its files say too little to repeat it"
     if rows.run.engine != "local" or rows.run.policy not in _IN_PROCESS:
         return "equal schedules", "a served policy repeats its schedule and accounting, not its bits"
     fired = sum(row.episodes for row in rows.stops if row.stop in _DEADLINES or row.cause == "timeout")
@@ -303,6 +305,8 @@ def _reproduce(run: RunRow, facts: FrozenFacts) -> tuple[Pointer, ...]:
         "rows of counts": f"select * from episodes_final where run = {name}",
         "rows of curves": f"select * from metrics_final where run = {name}",
     }
+    if run.imported:
+        del pointers["run it again"], pointers["what was frozen"]
     if facts.stack:
         pointers = {"stack": f"lockfiles/{facts.stack}.txt, SHA-256 {facts.lock or 'not recorded'}"} | pointers
     return tuple(Pointer(what=what, how=how) for what, how in pointers.items())

@@ -69,7 +69,7 @@ def read_side(connection: Connection, run: str) -> Side:
         recipe=found.name,
         policy=found.policy,
         status=found.status or "in progress",
-        label="laptop result" if found.profile == "laptop" else None,
+        label="imported" if found.imported else "laptop result" if found.profile == "laptop" else None,
         digest=found.digest,
         drift=tuple(sentence for row in queries.segments(connection, found.run) for sentence in row.drift),
         conditions=read_conditions(found.frozen, env=found.env, policy=found.policy),

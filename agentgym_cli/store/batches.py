@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import NoneType
 from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from pyarrow.parquet import ParquetWriter
 
+from agentgym_cli.store.db import Connection
 from agentgym_cli.store.records import AttemptRecord, ImportedAttemptRecord
 from agentgym_cli.store.tables import ATTEMPTS, TURNS, Table, columns_of
 
@@ -81,3 +84,19 @@ def lines_table(data: bytes, ends: npt.NDArray[np.int64], kind: npt.NDArray[np.u
     offsets = np.concatenate((np.zeros(1, np.int64), ends + 1))
     columns = {"line": pa.Array.from_buffers(pa.large_string(), len(ends), [None, pa.py_buffer(offsets.data), pa.py_buffer(data)])}
     return pa.table(columns if kind is None else columns | {"kind": pa.array(kind, pa.uint8())})
+
+
+def batches_of(connection: Connection, sql: str, rows: int) -> pa.RecordBatchReader:
+    """The result of a query in batches of about ``rows`` rows, one in memory at a time."""
+    reader: pa.RecordBatchReader = connection.sql(sql).to_arrow_reader(rows)
+    return reader
+
+
+def write_parquet(reader: pa.RecordBatchReader, path: Path) -> int:
+    """Write batches as they come to one zstd-compressed Parquet file; returns the rows. Raises OSError."""
+    rows = 0
+    with ParquetWriter(path, reader.schema, compression="zstd") as writer:
+        for batch in reader:
+            writer.write_batch(batch)
+            rows += batch.num_rows
+    return rows

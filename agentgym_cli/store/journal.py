@@ -12,7 +12,8 @@ from agentgym_cli.errors import StoreError
 from agentgym_cli.store.codec import Malformed, decode, encode
 from agentgym_cli.store.records import Record
 
-_HINT_DISK = "free some space or fix the folder's permissions, then run the same command again: it resumes"
+_READ_BYTES = 1 << 24
+_HINT_DISK = "free some space or fix the folder's permissions, then resume the run: agentgym train or eval with its folder and --resume"
 
 
 class JournalFile(Protocol):
@@ -160,6 +161,11 @@ def read_blocks(path: Path, start: int, size: int) -> Iterator[bytes]:
                 rest = torn if newline else rest + read
     except OSError as err:
         raise StoreError(f"{path}: cannot read it: {err.strerror or err}") from err
+
+
+def whole_bytes(path: Path) -> int:
+    """Bytes of a segment file up to its last newline."""
+    return sum(map(len, read_blocks(path, 0, _READ_BYTES)))
 
 
 def decode_line(path: Path, number: int, start: int, line: bytes) -> Record:

@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from agentgym_cli.errors import StoreError
+from agentgym_cli.store.backup import back_up
 from agentgym_cli.store.db import Connection, Patience, connect, converted_errors
-from agentgym_cli.store.migrations import migrate, pending
+from agentgym_cli.store.migrations import MIGRATIONS, migrate, pending
 
 PATIENT = Patience()
 HURRIED = Patience(seconds=0.2)
@@ -17,7 +18,10 @@ HURRIED = Patience(seconds=0.2)
 
 @contextmanager
 def open_for_writing(database: Path, patience: Patience = PATIENT) -> Iterator[Connection]:
-    """A store, made where there is none and brought up to date, held for the time of the block. Raises StoreBusy and StoreError."""
+    """A store, made where there is none and brought up to date, held for the time of the block.
+
+    A store of an older version is copied beside itself before it is changed. Raises StoreBusy and StoreError.
+    """
     try:
         database.parent.mkdir(parents=True, exist_ok=True)
     except OSError as err:
@@ -25,10 +29,22 @@ def open_for_writing(database: Path, patience: Patience = PATIENT) -> Iterator[C
     connection = connect(database, read_only=False, patience=patience)
     try:
         with converted_errors(database):
+            older = _older(connection)
+            if older is not None:
+                # Closing writes what is in the log into the file, which is then all there is to copy.
+                connection.close()
+                back_up(database, older)
+                connection = connect(database, read_only=False, patience=patience)
             migrate(connection)
             yield connection
     finally:
         connection.close()
+
+
+def _older(connection: Connection) -> str | None:
+    """The first migration that a store made by an older version needs; None for an empty or current one."""
+    needed = pending(connection)
+    return needed[0].__name__ if 0 < len(needed) < len(MIGRATIONS) else None
 
 
 @contextmanager

@@ -28,9 +28,13 @@ P = TypeVar("P", CountsRow, StopRow, AttemptsRow, MetricRow, MetricTotals)
 _STEP = "case when phase in ('train', 'warm_start') then null else step end"
 _PHASES = ("warm_start", "eval_before", "train", "eval_during", "eval_after", "eval")
 
-_RUNS = """
+_IMPORTED = "imported from {}: the schedule is not known, so shares are of the rows that arrived, and infra errors cannot be told from failures"
+_RUNS = f"""
 select
-    r.run, r.name, r.verb, r.profile, r.profile_reason, r.engine, r.digest, r.env, r.policy, r.seed, r.created, r.frozen, r.fingerprint,
+    r.run, r.name, r.verb, coalesce(r.profile, 'unknown') as profile,
+    coalesce(r.profile_reason, replace('{_IMPORTED}', '{{}}', r.imported)) as profile_reason, coalesce(r.engine, 'unknown') as engine,
+    coalesce(r.digest, 'none') as digest, r.env, coalesce(r.policy, 'unknown') as policy, r.seed, r.created,
+    coalesce(r.frozen, '{{}}') as frozen, coalesce(r.fingerprint, '{{}}') as fingerprint, r.imported,
     count(s.segment) as segments, arg_max_null(s.status, s.segment) as status, arg_max_null(s.ended, s.segment) as ended
 from runs r left join segments s on s.run = r.run
 group by all
@@ -89,8 +93,8 @@ order by c.at_step nulls first, c.split, c.category
 
 _STOPS = f"""
 select
-    phase, split, {_STEP} as at_step, coalesce(stop, 'missing') as stop, cause, outcome, count(*) as episodes,
-    min(coalesce(left(detail, 400), '')) as example
+    phase, split, {_STEP} as at_step, coalesce(stop, case when outcome = 'missing' then 'missing' else 'unknown' end) as stop,
+    cause, outcome, count(*) as episodes, min(coalesce(left(detail, 400), '')) as example
 from episodes_final where run = ?
 group by all
 order by at_step nulls first, split, episodes desc, stop, cause, outcome
@@ -204,7 +208,7 @@ def counts(connection: Connection, run: str) -> list[CountsRow]:
 
 
 def stops(connection: Connection, run: str) -> list[StopRow]:
-    """Stop reasons and infra causes by phase and split; ``missing`` where no attempt counts."""
+    """Stop reasons and infra causes by phase and split; ``missing`` where no attempt counts, ``unknown`` in imported runs."""
     return by_phase(fetch(connection, StopRow, _STOPS, [run]))
 
 

@@ -19,10 +19,12 @@ class RunRow:
     digest: str
     env: str
     policy: str
-    seed: int
+    seed: int | None
     created: str
     frozen: str
     fingerprint: str
+    imported: str | None
+    """Format of the files that another program's run was imported from."""
     segments: int
     status: str | None
     """Of the latest segment; None while it runs or after a kill."""
