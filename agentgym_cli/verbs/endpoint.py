@@ -16,10 +16,8 @@ from agentgym_cli.episode.policies.endpoint_check import GREETING, Manner, Quali
 from agentgym_cli.episode.policies.endpoint_pace import Gate
 from agentgym_cli.episode.tokens import TurnTokens
 from agentgym_cli.errors import PolicyError, RecipeError
-from agentgym_cli.recipe.addresses import address_problem
 from agentgym_cli.recipe.data import find_data
 from agentgym_cli.recipe.layers import read_chain
-from agentgym_cli.recipe.rules import KEY_VARIABLE
 from agentgym_cli.recipe.schema.policy import EndpointSpec
 from agentgym_cli.recipe.wording import listed, shown
 from agentgym_cli.verbs.interrupts import run_interruptible
@@ -45,9 +43,6 @@ def with_endpoint(request: Request) -> Request:
         return request
     if choice.kind not in (None, "endpoint") or choice.checkpoint is not None or choice.script is not None:
         raise RecipeError("--endpoint: expected no other policy beside it, got one", "agentgym eval RECIPE --endpoint URL=MODEL")
-    if choice.endpoint is not None and (problem := address_problem(choice.endpoint, variable=KEY_VARIABLE)) is not None:
-        # Before it becomes an override, which errors repeat.
-        raise RecipeError(f"--endpoint: expected http://HOST:PORT/v1 or https://HOST/v1, got {problem}")
     model = choice.model or run_interruptible(_only_model(str(choice.endpoint)), "nothing was started")
     said = [f"policy.endpoint.url={json.dumps(choice.endpoint)}"] if choice.endpoint is not None else []
     overrides = [*request.overrides, *_profile(request), *said, f"policy.endpoint.model={json.dumps(model)}", "evaluation.policy=endpoint"]

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agentgym_cli.errors import RecipeError
+from agentgym_cli.recipe.addresses import address_problem
+from agentgym_cli.recipe.rules import KEY_VARIABLE
 from agentgym_cli.recipe.wording import shown
 
 
@@ -90,7 +92,10 @@ def _choices(words: EvaluationWords, *, resume: bool) -> list[PolicyChoice]:
 def _endpoint(said: str, model: str | None) -> tuple[str, str | None]:
     url, equals, named = said.partition("=")
     if equals and not named:
-        raise RecipeError(f"--endpoint {shown(said)}: expected URL or URL=MODEL, got no model behind the =")
+        raise RecipeError("--endpoint: expected URL or URL=MODEL, got no model behind the =")
+    # Before it is an override or a name, which are repeated.
+    if (problem := address_problem(url, variable=KEY_VARIABLE)) is not None:
+        raise RecipeError(f"--endpoint: expected http://HOST:PORT/v1 or https://HOST/v1, got {problem}")
     return url, named or model
 
 

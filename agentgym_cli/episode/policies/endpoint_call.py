@@ -28,6 +28,8 @@ FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 30.0
 _BUSY = frozenset({408, 409, 425, 429})
 """Refusals that pass by themselves."""
+_TOO_LONG = frozenset({200, 400, 413, 422})
+"""Statuses with which servers refuse a prompt that is too long."""
 _LOST = frozenset({InfraCause.CONNECT, InfraCause.TIMEOUT, InfraCause.RESET})
 _SAID = 300
 
@@ -133,7 +135,7 @@ def _document(raw: RawReply, where: str) -> Json:
         raise PolicyError(
             f"{where}: expected the key to be accepted, got HTTP {raw.status} {said}", "policy.endpoint.key_variable names the variable with the key"
         )
-    if raw.status < 500 and is_context_full(error):
+    if raw.status in _TOO_LONG and is_context_full(error):
         raise ContextFull
     if 300 <= raw.status < 400:
         raise PolicyProtocol(f"{message}; redirects are not followed", "name the address that it leads to")
