@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable
+from itertools import pairwise
 
 import httpx
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from agentgym_cli.env.breaker import Breaker, BreakerRule, State
 from agentgym_cli.env.client import HttpEnvClient, build_http
@@ -259,3 +263,56 @@ def test_calls_that_their_caller_gives_up_at_the_deadline_count_and_calls_given_
     assert run_virtual(main(5.0)) == 1
     assert changes[0].cause is InfraCause.TIMEOUT
     assert run_virtual(main(4.0)) == 0
+
+
+OUTAGES = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 60), st.integers(1, 30)), max_size=4)
+
+
+@settings(max_examples=40, deadline=None)
+@given(outages=OUTAGES, sessions=st.integers(1, 60), together=st.integers(1, 12))
+def test_whatever_servers_do_every_session_ends_and_a_server_that_was_given_up_is_tried_once_a_pause(
+    outages: list[tuple[str, int, int]], sessions: int, together: int
+) -> None:
+    """``outages``: which server does not answer, from which second on, for how long."""
+    number, creates, changes = [0], list[tuple[float, str]](), list[tuple[float, ServerChange]]()
+
+    async def main() -> list[str]:
+        clock = asyncio.get_running_loop().time
+        began = clock()
+
+        def answer(request: httpx.Request) -> httpx.Response:
+            now, host = clock() - began, request.url.host
+            if request.url.path == "/create":
+                creates.append((now, f"http://{host}"))
+            if any(server == host and since <= now < since + long for server, since, long in outages):
+                raise httpx.ConnectError("refused")
+            return healthy(number)
+
+        client = HttpEnvClient(
+            build_http(transport=httpx.MockTransport(answer)),
+            load_dialect("textcraft"),
+            ["http://a", "http://b"],
+            rule=RULE,
+            on_change=lambda change: changes.append((clock() - began, change)),
+        )
+        queue = iter(range(sessions))
+        ended: list[str] = []
+
+        async def worker() -> None:
+            for _ in queue:
+                ended.append(await one_session(client))
+                await asyncio.sleep(1.0)
+
+        await asyncio.gather(*(worker() for _ in range(together)))
+        return ended
+
+    ended = run_virtual(main())
+    assert len(ended) == sessions
+    assert set(ended) <= {"http://a", "http://b", "connect"}
+    for url in ("http://a", "http://b"):
+        events = [(at, change.event) for at, change in changes if change.url == url]
+        assert [event for _, event in events] == ["opened", "closed"] * (len(events) // 2) + ["opened"] * (len(events) % 2)
+        edges = [at for at, _ in events] + [math.inf]
+        for opened, closed in zip(edges[0::2], edges[1::2], strict=False):
+            tried = [opened, *(at for at, host in creates if host == url and opened < at < closed)]
+            assert all(later - before >= RULE.pause for before, later in pairwise(tried))
