@@ -58,6 +58,13 @@ def test_errors_are_read_as_servers_write_them(body: Any, said: tuple[str, str] 
     assert error_of(body) == said
 
 
+@pytest.mark.parametrize("ids", [[1, True], [1, -1], [1.0], ["1"], [2**31], {"0": 1}, None])
+def test_ids_that_are_none_are_not_taken(ids: Any) -> None:
+    body: Any = {"choices": [{"message": {"content": "go"}, "token_ids": ids}], "prompt_token_ids": ids}
+    said = read_said(body, api="chat", calls=False, where="x")
+    assert (said.token_ids, said.prompt_ids) == (None, None)
+
+
 def test_content_in_parts_is_put_together() -> None:
     body: Any = {"choices": [{"message": {"content": [{"type": "text", "text": "go "}, {"type": "text", "text": "north"}, {"type": "image"}]}}]}
     assert read_said(body, api="chat", calls=False, where="x").text == "go north"

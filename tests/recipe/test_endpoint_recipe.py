@@ -54,6 +54,7 @@ def test_the_models_name_is_in_the_digest_and_its_address_is_not(tmp_path: Path)
         ("policy.endpoint=null", "policy: expected a model or an endpoint, got neither"),
         ("policy.endpoint.url=localhost:8000", "policy.endpoint.url: expected http://HOST:PORT/v1 or https://HOST/v1, got"),
         ("policy.endpoint.api=completions", "policy.endpoint.api: expected chat, or policy.model with the tokenizer"),
+        ('policy.endpoint.model="\\e[2Jqwen"', "policy.endpoint.model: expected"),
         ("policy.endpoint.api=chats", "policy.endpoint.api: expected one of chat, completions, got 'chats'"),
         ("policy.endpoint.key_variable=sk-1234", "policy.endpoint.key_variable: expected"),
         ("policy.endpoint.requests_per_minute=0", "policy.endpoint.requests_per_minute: expected"),

@@ -7,7 +7,7 @@ import math
 import re
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 from agentgym_cli.env.pointer import Json
 from agentgym_cli.episode.policies.failures import PolicyProtocol
@@ -157,10 +157,11 @@ def _count(value: Json) -> int | None:
 
 
 def _ids(value: Json) -> tuple[int, ...] | None:
-    if not isinstance(value, list):
+    # Whole lists at once: a prompt has thousands of ids in every turn.
+    if not isinstance(value, list) or not set(map(type, value)) <= {int}:
         return None
-    ids = [token for token in value if type(token) is int and 0 <= token < _LARGEST_ID]
-    return tuple(ids) if len(ids) == len(value) else None
+    ids = cast("list[int]", value)
+    return tuple(ids) if not ids or (min(ids) >= 0 and max(ids) < _LARGEST_ID) else None
 
 
 def _logprobs(said: Json, api: Api, count: int) -> tuple[float, ...] | None:

@@ -44,7 +44,7 @@ class EndpointSpec:
 
     url: Annotated[str, Field(min_length=1)]
     """Base address, which most servers end in ``/v1``. Outside the digest: an address changes no result."""
-    model: Annotated[str, Field(min_length=1, max_length=300)]
+    model: Annotated[str, Field(max_length=300, pattern=r"^[^\x00-\x1f\x7f-\x9f]+$")]
     """The model as the server calls it; what the server says of it is stored beside the digest."""
     api: Literal["chat", "completions"] = "chat"
     """``chat`` sends messages, and the server lays them out by its own template; ``completions`` sends token ids, laid out here with the
