@@ -69,11 +69,11 @@ def everything(horizon: str, algorithm: str) -> Any:
             "prompt": {},
             "budgets": {},
             "retry": {},
-            "policy": {"model": {"path": "model"}},
+            "policy": {"model": {"path": "model"}, "endpoint": {"url": "http://127.0.0.1:1/v1", "model": "m", "stop": ["end"]}},
             "horizon": HORIZONS[horizon],
             "warm_start": {"steps": 1, "demonstrations": 1, "demonstrations_per_step": 1, "learning_rate": 1e-3, "max_turns": 4},
             "train": {"steps": 20, "tasks_per_step": 2, "learning_rate": 1e-3, "algorithm": ALGORITHMS[algorithm]},
-            "evaluation": {"horizon": 4},
+            "evaluation": {"horizon": 4, "only": {"ids": "1-2", "categories": ["depth"], "splits": ["test"]}},
             "engine": {"stack": "cpu"},
             "cluster": {"gpus_per_node": 0},
         }
