@@ -14,7 +14,8 @@ _TALLY = """
 
 _CELLS = f"""
 with per_task as (
-    select phase, split, {_STEP} as at_step, category, task, {_TALLY} from episodes_final where run = ? group by all
+    select phase, split, {_STEP} as at_step, category, task, {_TALLY}
+    from episodes_final where run = ? and starts_with(phase, 'eval') group by all
 )
 select phase, split, at_step, category, scheduled, success, scored, infra_error, count(*) as tasks
 from per_task group by all
@@ -48,16 +49,19 @@ from attempts where run = ?
 
 # The phase is the first word of an episode's name; a join for it would cost more than the quantiles.
 _LATENCIES = """
-with kept as (select split_part(episode, '/', 1) as phase, policy_seconds, env_seconds from turns where run = ?)
-select
-    phase, count(*) as turns, quantile_cont(policy_seconds, 0.5) as policy_p50, quantile_cont(policy_seconds, 0.95) as policy_p95,
-    quantile_cont(env_seconds, 0.5) as env_p50, quantile_cont(env_seconds, 0.95) as env_p95
-from kept group by phase order by phase
+with kept as (select split_part(episode, '/', 1) as phase, policy_seconds, env_seconds from turns where run = ?),
+quantiles as (
+    select
+        phase, count(*) as turns, quantile_cont(policy_seconds, [0.5, 0.95]) as policy, quantile_cont(env_seconds, [0.5, 0.95]) as env
+    from kept group by phase
+)
+select phase, turns, policy[1] as policy_p50, policy[2] as policy_p95, env[1] as env_p50, env[2] as env_p95
+from quantiles order by phase
 """
 
 
 def cells(connection: Connection, run: str) -> list[CellRow]:
-    """Tasks counted by what became of their episodes, by phase, split, step and category."""
+    """Tasks of evaluations counted by what became of their episodes, by phase, split, step and category."""
     return fetch(connection, CellRow, _CELLS, [run])
 
 
