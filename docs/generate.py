@@ -1,7 +1,9 @@
-"""Writes the generated blocks of the pages in this folder: help texts, keys of a dialect, exit codes, checks of a probe, what engines can do.
+"""Writes the generated blocks of the pages in this folder: help texts, keys of a dialect, exit codes, checks of a probe and of a policy,
+what engines can do.
 
 ``python docs/generate.py`` brings every page up to date; a test fails while one is not. A block stands between ``<!-- end -->`` and one of
-``<!-- agentgym VERB --help -->``, ``<!-- dialect keys -->``, ``<!-- exit codes -->``, ``<!-- checks -->`` and ``<!-- engine features -->``.
+``<!-- agentgym VERB --help -->``, ``<!-- dialect keys -->``, ``<!-- exit codes -->``, ``<!-- checks -->``, ``<!-- policy checks -->`` and
+``<!-- engine features -->``.
 """
 
 from __future__ import annotations
@@ -20,12 +22,14 @@ from agentgym_cli import errors
 from agentgym_cli.env.checks import CHECKS
 from agentgym_cli.env.dialect import section_in
 from agentgym_cli.env.dialect_schema import DialectSpec
+from agentgym_cli.episode.qualification.findings import CHECKS as POLICY_CHECKS
 from agentgym_cli.errors import AgentgymError, ExitCode
 from agentgym_cli.recipe import features
 
 PAGES = Path(__file__).parent
 BLOCK = re.compile(
-    r"(?P<open><!-- (?P<what>agentgym [a-z_ -]*--help|dialect keys|exit codes|checks|engine features) -->\n)(?P<body>.*?)(?P<close><!-- end -->)",
+    r"(?P<open><!-- (?P<what>agentgym [a-z_ -]*--help|dialect keys|exit codes|(policy )?checks|engine features) -->\n)"
+    r"(?P<body>.*?)(?P<close><!-- end -->)",
     re.DOTALL,
 )
 NULL = re.compile(r"\bNone\b")
@@ -44,6 +48,8 @@ def body(what: str) -> str:
     """The lines of one block."""
     if what == "exit codes":
         return exit_codes()
+    if what == "policy checks":
+        return "\n".join(["| check | what must hold |", "|---|---|", *(f"| {name} | {said} |" for name, said in POLICY_CHECKS.items())]) + "\n"
     if what == "checks":
         return checks()
     if what == "dialect keys":
