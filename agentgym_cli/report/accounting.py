@@ -131,18 +131,27 @@ def ledger(rows: Sequence[StopRow], *, action_induced: int, left_out: int | None
         return tuple(Tally(why=why, episodes=episodes) for why, episodes in sorted(counted.items(), key=lambda item: (-item[1], item[0])))
 
     stops = [row.stop for row in rows]
-    kept = Ledger(
-        success=sum(row.episodes for row in rows if row.outcome == "success"),
-        failure=tallies("failure", stops),
-        infra_error=tallies("infra_error", [row.cause or row.stop for row in rows]),
+    success = sum(row.episodes for row in rows if row.outcome == "success")
+    failure, infra = tallies("failure", stops), tallies("infra_error", [row.cause or row.stop for row in rows])
+    missing = tallies("missing", ["no attempt" if stop == "missing" else stop for stop in stops])
+    scheduled = sum(row.episodes for row in rows)
+    assert success + sum(tally.episodes for tally in (*failure, *infra, *missing)) == scheduled, "every scheduled episode has exactly one outcome"
+    named = (("failure", failure), ("infra error", infra), ("missing", missing))
+    return Ledger(
+        success=success,
+        failure=failure,
+        infra_error=infra,
         action_induced=action_induced,
-        missing=tallies("missing", ["no attempt" if stop == "missing" else stop for stop in stops]),
-        scheduled=sum(row.episodes for row in rows),
+        missing=missing,
+        scheduled=scheduled,
         left_out=left_out,
+        sentence=" + ".join([f"{success:,} success", *(_summed(name, reasons) for name, reasons in named)]) + f" = {scheduled:,} scheduled",
     )
-    parts = sum(tally.episodes for tally in (*kept.failure, *kept.infra_error, *kept.missing))
-    assert kept.success + parts == kept.scheduled, "every scheduled episode has exactly one outcome"
-    return kept
+
+
+def _summed(name: str, tallies: Sequence[Tally]) -> str:
+    reasons = ", ".join(f"{tally.why} {tally.episodes:,}" for tally in tallies)
+    return f"{sum(tally.episodes for tally in tallies):,} {name}" + (f" ({reasons})" if reasons else "")
 
 
 def averages(scenarios: str, pooled: Accounting, parts: Mapping[str, Accounting]) -> Averages:

@@ -9,6 +9,8 @@ from itertools import groupby
 from agentgym_cli.report.accounting import account_cells, account_first_attempts, account_rows, averages, change, each, ledger, share
 from agentgym_cli.report.conditions import Conditions, read_conditions
 from agentgym_cli.report.degraded import PhaseFailures, degraded
+from agentgym_cli.report.diagnosis import diagnose
+from agentgym_cli.report.face import axis, matrices, said_when_frozen, settings, standing
 from agentgym_cli.report.frozen import FrozenFacts, read_facts
 from agentgym_cli.report.learning import assemble_learning
 from agentgym_cli.report.model import (
@@ -28,10 +30,12 @@ from agentgym_cli.report.model import (
     Stop,
 )
 from agentgym_cli.report.papers import PaperRow, Result, beside_papers
+from agentgym_cli.report.signals import Signals
 from agentgym_cli.report.spending import spend
 from agentgym_cli.report.statistics.intervals import difference
 from agentgym_cli.report.statistics.paired import paired
 from agentgym_cli.report.tries import tries
+from agentgym_cli.store.diagnosis_rows import AxisRow, MatrixRow
 from agentgym_cli.store.rows import (
     AttemptsRow,
     CheckpointRow,
@@ -69,6 +73,12 @@ class Rows:
     stages: Sequence[StageRow]
     spending: SpendingRow
     latencies: Sequence[LatencyRow]
+    signals: Signals
+    matrix: Sequence[MatrixRow]
+    x: str = "steps"
+    """What curves are drawn against."""
+    axis: Sequence[AxisRow] = ()
+    """Empty for steps."""
 
 
 def assemble(rows: Rows) -> Report:
@@ -76,8 +86,14 @@ def assemble(rows: Rows) -> Report:
     facts = read_facts(rows.run.frozen)
     conditions = read_conditions(rows.run.frozen, env=rows.run.env, policy=rows.run.policy)
     parts = tuple(_parts(rows, facts))
+    overlaps, warnings = said_when_frozen(rows.run.frozen)
     return Report(
         header=_header(rows, facts),
+        standing=standing(rows.run, rows.counts, rows.curve, tuple(facts.tasks)),
+        findings=diagnose(rows.signals, rows.run.run),
+        settings=settings(rows.run.frozen, rows.run.verb),
+        overlaps=overlaps,
+        warnings=warnings,
         comparisons=tuple(_comparisons(rows)),
         parts=parts,
         averages=tuple(_averages(rows.counts)),
@@ -86,7 +102,8 @@ def assemble(rows: Rows) -> Report:
         latencies=tuple(map(_latency, rows.latencies)),
         conditions=conditions,
         papers=_papers(parts, conditions),
-        learning=assemble_learning(rows.curve, rows.metrics),
+        learning=assemble_learning(rows.curve, rows.metrics, axis(rows.axis, rows.x)),
+        matrices=matrices(rows.matrix),
         segments=tuple(_segment(row) for row in rows.segments),
         probes=tuple(Probe(url=row.url, name=row.name, result=row.result, detail=row.detail) for row in rows.probes),
         checkpoints=tuple(Checkpoint(step=row.step, path=row.path, digest=row.digest) for row in rows.checkpoints),

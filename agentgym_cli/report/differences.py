@@ -55,11 +55,8 @@ class Difference:
     """Difference that these data would have shown four times in five, at the 5% level; None without scatter."""
     why: str | None
     """Why something above is None."""
-
-    @property
-    def significant(self) -> bool | None:
-        """Whether a difference may be claimed at the 5% level after Holm; None where there was nothing to test."""
-        return None if self.p_adjusted is None else self.p_adjusted <= SIGNIFICANT
+    significant: bool | None
+    """Whether a difference may be claimed at the 5% level after Holm; None where there was nothing to test."""
 
 
 def end_to_end(pairs: Sequence[Pair]) -> Difference:
@@ -124,7 +121,12 @@ def _difference(
         family=1,
         smallest=smallest_paired(tasks, float((gaps**2).sum())),
         why=why,
+        significant=_significant(p_value),
     )
+
+
+def _significant(p_adjusted: float | None) -> bool | None:
+    return None if p_adjusted is None else p_adjusted <= SIGNIFICANT
 
 
 def _method(interval: Interval | None, tasks: int) -> str | None:
@@ -137,4 +139,6 @@ def adjusted(family: Sequence[Difference]) -> tuple[Difference, ...]:
     """The same comparisons with Holm's p-values over all of them that could be tested."""
     values = holm([each.p_value for each in family])
     size = sum(each.p_value is not None for each in family)
-    return tuple(replace(each, p_adjusted=value, family=max(1, size)) for each, value in zip(family, values, strict=True))
+    return tuple(
+        replace(each, p_adjusted=value, family=max(1, size), significant=_significant(value)) for each, value in zip(family, values, strict=True)
+    )

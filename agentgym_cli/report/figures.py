@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agentgym_cli.report.statistics.intervals import Interval
@@ -72,12 +71,8 @@ class Ledger:
     scheduled: int
     left_out: int | None
     """Not scheduled by choice, so outside the sum; None where that is unknown."""
-
-    @property
-    def sentence(self) -> str:
-        """``60 success + 30 failure (horizon 30) + 10 infra error (server_5xx 10) + 0 missing = 100 scheduled``."""
-        named = (("failure", self.failure), ("infra error", self.infra_error), ("missing", self.missing))
-        return " + ".join([f"{self.success:,} success", *(_summed(name, tallies) for name, tallies in named)]) + f" = {self.scheduled:,} scheduled"
+    sentence: str
+    """``60 success + 30 failure (horizon 30) + 10 infra error (server_5xx 10) + 0 missing = 100 scheduled``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,8 +133,3 @@ class Change:
     method: str | None
     intervals_overlap: bool | None
     """Of the two rates' own intervals; None when one has none."""
-
-
-def _summed(name: str, tallies: Sequence[Tally]) -> str:
-    reasons = ", ".join(f"{tally.why} {tally.episodes:,}" for tally in tallies)
-    return f"{sum(tally.episodes for tally in tallies):,} {name}" + (f" ({reasons})" if reasons else "")

@@ -6,21 +6,21 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from agentgym_cli.report.accounting import share
-from agentgym_cli.report.model import Curve, Groups, Learning, Metric, Stage
+from agentgym_cli.report.model import Axis, Curve, Groups, Learning, Metric, Stage
 from agentgym_cli.store.rows import MetricRow, MetricTotals
 
 CURVES = ("success", "reward_mean", "horizon", "loss")
 """Metrics whose steps a report keeps; of all others it keeps a summary."""
 
 
-def assemble_learning(curve: Sequence[MetricRow], totals: Sequence[MetricTotals]) -> Learning:
-    """Curves and summaries of a run, empty for one that never trained."""
+def assemble_learning(curve: Sequence[MetricRow], totals: Sequence[MetricTotals], axis: Axis | None = None) -> Learning:
+    """Curves and summaries of a run, empty for one that never trained; ``axis`` is what curves are drawn against, steps otherwise."""
     curves = tuple(
         Curve(phase=phase, name=name, points=tuple((row.step, row.value) for row in rows))
         for (phase, name), rows in groupby(curve, key=lambda row: (row.phase, row.name))
     )
     horizon = next((curve.points for curve in curves if (curve.phase, curve.name) == ("train", "horizon")), ())
-    return Learning(curves=curves, stages=_stages(horizon), groups=_groups(totals), metrics=tuple(map(_metric, totals)))
+    return Learning(curves=curves, axis=axis, stages=_stages(horizon), groups=_groups(totals), metrics=tuple(map(_metric, totals)))
 
 
 def _stages(horizon: Sequence[tuple[int, float | None]]) -> tuple[Stage, ...]:

@@ -9,6 +9,7 @@ from agentgym_cli.report.figures import Accounting, Averages, Change, Each, Firs
 from agentgym_cli.report.papers import PaperRow
 from agentgym_cli.report.spending import Spending
 from agentgym_cli.report.tries import Tries
+from agentgym_cli.report.verdict import Finding
 
 SCHEMA = 1
 
@@ -177,6 +178,16 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """What curves are drawn against in place of steps: how much the run had taken at each."""
+
+    name: str
+    """``turns``, ``tokens`` (sampled) or ``seconds`` (on the clock)."""
+    at: tuple[tuple[int, float], ...]
+    """By step, never falling."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Groups:
     """What became of the groups of all steps."""
 
@@ -206,6 +217,8 @@ class Learning:
     """What training left in the metrics."""
 
     curves: tuple[Curve, ...]
+    axis: Axis | None
+    """None: against steps."""
     stages: tuple[Stage, ...]
     groups: Groups | None
     metrics: tuple[Metric, ...]
@@ -247,6 +260,49 @@ class Checkpoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MatrixTask:
+    """One task in every evaluation of its split."""
+
+    task: str
+    category: str
+    cells: tuple[str | None, ...]
+    """``3 of 4``: successes of scheduled, with infra errors and missing episodes named; None where it was not scheduled."""
+    solved: tuple[bool | None, ...]
+    """Whether all of its episodes were successes; None where it was not scheduled."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matrix:
+    """Tasks of one split by the evaluations that they were in."""
+
+    split: str
+    evaluations: tuple[str, ...]
+    """``eval_after, step 330``."""
+    tasks: tuple[MatrixTask, ...]
+    of: int
+    """Tasks of the split that were scheduled; more than ``tasks`` where that is cut."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How far a run is."""
+
+    finished: bool
+    missing: tuple[str, ...]
+    """What is not there yet, in sentences; empty when nothing is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One rule of reward, success or stopping, as it was frozen."""
+
+    about: str
+    """``reward and success`` or ``stopping``."""
+    key: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pointer:
     """A command, a file or a query by which a number can be followed or made again."""
 
@@ -259,6 +315,14 @@ class Report:
     """Everything."""
 
     header: Header
+    standing: Standing
+    findings: tuple[Finding, ...]
+    """What every rule of the diagnosis says."""
+    settings: tuple[Setting, ...]
+    overlaps: tuple[str, ...]
+    """Tasks that evaluation and training share although they should not, in sentences: what the recipe allows, and what others reported."""
+    warnings: tuple[str, ...]
+    """What else was said when the run was frozen."""
     comparisons: tuple[Comparison, ...]
     parts: tuple[Part, ...]
     averages: tuple[SplitAverages, ...]
@@ -270,6 +334,7 @@ class Report:
     """What another run has to share to be compared with this one."""
     papers: tuple[PaperRow, ...]
     learning: Learning
+    matrices: tuple[Matrix, ...]
     segments: tuple[Segment, ...]
     probes: tuple[Probe, ...]
     checkpoints: tuple[Checkpoint, ...]
