@@ -10,10 +10,11 @@ import pytest
 from scipy import stats
 
 from agentgym_cli.report.accounting import account
-from agentgym_cli.report.build import build_comparisons
+from agentgym_cli.report.build import read_side
 from agentgym_cli.report.compare import Judged, RunComparison, Side, compare, compare_all
 from agentgym_cli.report.conditions import Conditions, incomparable, read_conditions
-from agentgym_cli.store.loader import load
+from agentgym_cli.store.db import Connection
+from agentgym_cli.store.loader import load_into
 from agentgym_cli.store.records import Record
 from agentgym_cli.store.task_rows import TaskRow
 from tests.store.builders import make_run, make_scheduled, make_segment, settled, write_journal
@@ -143,6 +144,16 @@ def test_several_runs_share_one_family() -> None:
     assert [each.splits[0].end_to_end.p_value for each in comparisons] == [pytest.approx(2 / 2**6), pytest.approx(2 / 2**8), None]
     assert [each.splits[0].end_to_end.p_adjusted for each in comparisons] == [pytest.approx(2 / 2**6), pytest.approx(4 / 2**8), None]
     assert [each.splits[0].end_to_end.family for each in comparisons] == [2, 2, 2]
+    assert [each.splits[0].end_to_end.significant for each in comparisons] == [True, True, None]
+
+
+def test_holm_takes_back_what_one_comparison_alone_would_claim() -> None:
+    base = make_side([make_task(number, 0) for number in range(20)])
+    others = [make_side([make_task(number, int(number < 6)) for number in range(20)], f"r{number}") for number in range(4)]
+    alone, together = compare(base, others[0]), compare_all(base, others)
+    assert alone.splits[0].end_to_end.significant is True
+    assert [each.splits[0].end_to_end.p_adjusted for each in together] == [pytest.approx(8 / 2**6)] * 4
+    assert [each.splits[0].end_to_end.significant for each in together] == [False] * 4
 
 
 @pytest.mark.parametrize(
@@ -188,7 +199,7 @@ def test_conditions_are_read_from_the_frozen_run() -> None:
     assert read_conditions("no JSON", env="t", policy="local").horizon is None
 
 
-def test_runs_of_one_store_are_compared_by_their_latest_evaluation(tmp_path: Path) -> None:
+def test_runs_of_one_store_are_compared_by_their_latest_evaluation(store: Connection, tmp_path: Path) -> None:
     def records(run: str, wins: int) -> list[Record]:
         late = [
             record
@@ -198,10 +209,9 @@ def test_runs_of_one_store_are_compared_by_their_latest_evaluation(tmp_path: Pat
         early = settled(make_scheduled(0, run=run, phase="eval_before", step=0), "failure")
         return [make_run(run, frozen=FROZEN), make_segment(run=run), *early, *late]
 
-    database = tmp_path / "x.duckdb"
     for run, wins in (("r1", 3), ("r2", 11)):
-        load(write_journal(tmp_path / run, records(run, wins)), database)
-    (comparison,) = build_comparisons(database, "r1", ["r2"])
+        load_into(store, write_journal(tmp_path / run, records(run, wins)))
+    (comparison,) = compare_all(read_side(store, "r1"), [read_side(store, "r2")])
     (split,) = comparison.splits
     assert (comparison.base.run, comparison.other.run, split.base_weights) == ("r1", "r2", "eval_after, step 6")
     assert (split.pairs, split.end_to_end.won, split.end_to_end.lost, split.not_pinned) == (12, 8, 0, 12)
