@@ -48,3 +48,11 @@ def test_a_config_that_cannot_be_counted_is_refused(tmp_path, change):
     config.write_text(json.dumps({**json.loads(QWEN_7B.read_text()), **change}))
     with pytest.raises(RecipeError, match=r"config\.json: expected"):
         memory.read_shape(config)
+
+
+def test_a_llama_has_no_biases(tmp_path: Path):
+    # SmolLM2-135M's sizes and its published count
+    sizes = {"hidden_size": 576, "intermediate_size": 1536, "num_hidden_layers": 30, "num_attention_heads": 9, "num_key_value_heads": 3}
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps(sizes | {"vocab_size": 49_152, "tie_word_embeddings": True, "model_type": "llama"}))
+    assert memory.read_shape(config).parameters == 134_515_008
