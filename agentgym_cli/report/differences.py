@@ -87,6 +87,9 @@ def _shares(what: str, pairs: Sequence[Pair], of: str, left_out: int) -> Differe
     if all(getattr(row, of) == 1 for pair in pairs for row in (pair.base, pair.other)):
         return _difference(what, gaps, left_out, matched(len(pairs), won, lost), None, mcnemar(won, lost), "exact McNemar")
     drawn = mean_bootstrap(gaps)
+    if drawn is None and set(np.abs(gaps).tolist()) <= {0.0, 1.0}:
+        # Tasks that agree about all or nothing tell as much as single episodes of them.
+        drawn = matched(len(pairs), won, lost)
     first = paired(gaps.size, float(gaps.sum()), float((gaps**2).sum())) or drawn
     beside = drawn if first is not drawn else None
     return _difference(what, gaps, left_out, first, beside, sign_flips(gaps, _unit(pairs, of)), "permutation within tasks")
@@ -103,7 +106,13 @@ def _difference(
     what: str, gaps: Floats, left_out: int, interval: Interval | None, beside: Interval | None, p_value: float | None, test: str
 ) -> Difference:
     tasks = int(gaps.size)
-    why = "no task counts in both runs" if tasks == 0 else "no task came out differently" if p_value is None else None
+    why = None
+    if tasks == 0:
+        why = "no task counts in both runs"
+    elif p_value is None:
+        why = "no task came out differently"
+    elif interval is None:
+        why = "all tasks differ by the same, which has no scatter to make an interval of"
     return Difference(
         what=what,
         tasks=tasks,

@@ -17,7 +17,7 @@ from agentgym_cli.report.statistics.power import smallest_apart
 
 _FOLDER = Path(__file__).parent / "published"
 _PROTOCOL = "agentgym-rl"
-_UNPAIRED = "the paper's tasks are not known one by one, so the two are set beside each other as independent samples"
+_UNPAIRED = "nobody can say that they are the same, task by task: the two are taken as independent samples"
 # Turn limits that the appendix of arXiv 2509.08755 gives, where its scripts have others.
 _TURNS_IN_PAPER = {"textcraft": 20, "sciworld": 20, "searchqa": 4}
 

@@ -83,6 +83,16 @@ def test_few_tasks_with_several_episodes_have_a_bootstrap_that_says_how_few() ->
     assert split.end_to_end.beside is None
 
 
+def test_tasks_that_all_change_alike_have_no_interval_of_zero_width() -> None:
+    certain = compared([0] * 24, [4] * 24, samples=4).splits[0].end_to_end
+    assert (certain.mean, certain.method, certain.p_value) == (1.0, "matched pairs", pytest.approx(2 / 2**24))
+    assert certain.low is not None
+    assert certain.low < 1.0
+    alike = compared([1] * 24, [2] * 24, samples=4).splits[0].end_to_end
+    assert (alike.mean, alike.low, alike.high) == (0.25, None, None)
+    assert alike.why == "all tasks differ by the same, which has no scatter to make an interval of"
+
+
 def test_equal_runs_have_nothing_to_test_and_say_so() -> None:
     (split,) = compared([1, 0, 1], [1, 0, 1]).splits
     ours = split.end_to_end
