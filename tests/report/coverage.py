@@ -69,7 +69,7 @@ def plain_t(x: Counts, samples: int, share: float) -> float:
     return float((abs(means.mean(axis=1) - share) <= half).mean())
 
 
-def bootstrapped(x: Counts, samples: int, share: float, sets: int = 300) -> float:
+def bootstrapped(x: Counts, samples: int, share: float, sets: int) -> float:
     """Coverage of the cluster bootstrap, over the first ``sets`` data sets; one without an interval does not cover."""
     hits = 0
     for row in x[:sets]:
