@@ -16,7 +16,7 @@ from pathlib import Path
 from agentgym_cli.errors import StoreError
 from agentgym_cli.store.bulk import BULK, Sorted, Unsure, append, one_by_one, refuse_repeated, sort_lines
 from agentgym_cli.store.db import Connection, Patience, StoreBusy, first_row, refused_rows, transaction
-from agentgym_cli.store.insert import insert_rows, insert_segments, refuse_unscheduled
+from agentgym_cli.store.insert import conflict, insert_rows, insert_segments, refuse_unscheduled
 from agentgym_cli.store.journal import decode_line, journal_folder, read_blocks, read_segment, segment_files, torn_line
 from agentgym_cli.store.opening import PATIENT, open_for_writing
 from agentgym_cli.store.records import AttemptRecord, ImportedAttemptRecord, ImportedRunRecord, Record, RunRecord, SegmentRecord
@@ -184,8 +184,16 @@ def _insert(connection: Connection, table: Table, records: Iterable[Record]) -> 
     added = {table.name: insert_rows(connection, table, rows)}
     if table is ATTEMPTS:
         with_turns = [row for row in rows if isinstance(row, AttemptRecord | ImportedAttemptRecord) and row.turns]
+        _refuse_repeated_turns(with_turns)
         added[TURNS.name] = insert_rows(connection, TURNS, with_turns)
     return added
+
+
+def _refuse_repeated_turns(attempts: Sequence[AttemptRecord | ImportedAttemptRecord]) -> None:
+    for attempt in attempts:
+        repeated = [turn for turn, times in Counter(turn.turn for turn in attempt.turns).items() if times > 1]
+        if repeated:
+            raise conflict(TURNS.name, {"run": attempt.run, "episode": attempt.episode, "attempt": attempt.attempt, "turn": repeated[0]})
 
 
 def _check_segment(connection: Connection, decoded: _Decoded, *, any_bulk: bool) -> None:
