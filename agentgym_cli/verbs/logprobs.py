@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from pathlib import Path
-
-import torch
 
 from agentgym_cli.env.contract import EnvSession
 from agentgym_cli.episode.policies.sampler import CausalModel, TorchDecoder
@@ -15,10 +12,9 @@ from agentgym_cli.episode.qualification.findings import NotMet
 from agentgym_cli.episode.qualification.masks import NoWorld
 from agentgym_cli.episode.tokens import TurnTokens
 from agentgym_cli.episode.types import ScheduledEpisode, Task, Trajectory
-from agentgym_cli.learn.batch import Example, pieces
+from agentgym_cli.learn.agreement import largest_difference
 from agentgym_cli.learn.model import build_model
 from agentgym_cli.learn.runtime import settle
-from agentgym_cli.learn.update import action_scores
 from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.recipe.schema.world import BudgetsSpec
 from agentgym_cli.verbs.turns import Turns
@@ -48,17 +44,6 @@ def weigh(run: Run, turns: Turns, model_folder: Path, system_prompt: str) -> str
     if not difference <= LARGEST_DIFFERENCE:
         raise NotMet(f"expected at most {LARGEST_DIFFERENCE:g} nats, got {said}")
     return f"{said}, at most {LARGEST_DIFFERENCE:g}"
-
-
-@torch.no_grad()
-def largest_difference(model: CausalModel, trajectories: Sequence[Trajectory], *, temperature: float) -> tuple[float, int]:
-    """Largest |sampler - trainer| log-probability of an action token, in nats, and how many there are."""
-    largest, count = 0.0, 0
-    for batch in pieces([Example(trajectory=trajectory, advantage=0.0) for trajectory in trajectories]):
-        logp = action_scores(model, batch, temperature=temperature).logp
-        largest = max(largest, float((logp - batch.old_logp)[batch.action_mask].abs().max()))
-        count += batch.action_tokens
-    return largest, count
 
 
 def _room(tokens: TurnTokens, system_prompt: str) -> int:
