@@ -63,7 +63,7 @@ class HttpEnvSession:
         """Actions that solve the task from its start."""
         async with self._one_call:
             assert not self._closed, "oracle after close"
-            return await self._watched(self._endpoint.oracle(self._id))
+            return await self._watched(self._endpoint.oracle(self._id), seconds=self._endpoint.oracle_seconds)
 
     async def verify(self) -> bool:
         """Whether the session's state satisfies its task, by the dialect's verify route."""
@@ -85,8 +85,13 @@ class HttpEnvSession:
                 self._replica.held.discard(self._id)
                 self._replicas.ended(self._replica, self._trial)
 
-    async def _watched(self, call: Awaitable[R]) -> R:
-        """Await a call and tell the server's breaker how it went. One that the caller gives up after the whole deadline had no answer either."""
+    async def _watched(self, call: Awaitable[R], *, seconds: float | None = None) -> R:
+        """Await a call and tell the server's breaker how it went. One that the caller gives up after the whole deadline had no answer either.
+
+        Args:
+            seconds: its deadline; None is that of every call.
+        """
+        deadline = self._call_seconds if seconds is None else seconds
         clock = asyncio.get_running_loop().time
         began = clock()
         try:
@@ -95,8 +100,8 @@ class HttpEnvSession:
             self._replicas.failed(self._replica, self._trial, failure, began=began)
             raise
         except asyncio.CancelledError:
-            if clock() - began >= _WHOLE_DEADLINE * self._call_seconds:
-                late = EnvFailure(InfraCause.TIMEOUT, f"{self.replica}: expected an answer within {self._call_seconds:g} s, got none")
+            if clock() - began >= _WHOLE_DEADLINE * deadline:
+                late = EnvFailure(InfraCause.TIMEOUT, f"{self.replica}: expected an answer within {deadline:g} s, got none")
                 self._replicas.failed(self._replica, self._trial, late, began=began)
             raise
         self._replicas.answered(self._replica, self._trial)

@@ -103,6 +103,8 @@ class EpisodeRules:
     """By action format."""
     verified: bool = False
     """True when the dialect has a verify route: it then decides what an episode that is done counts as."""
+    oracle_seconds: float = 0.0
+    """How long the dialect lets the oracle take where that is longer than another call of the world."""
     random_always: tuple[str, ...] = ()
     """Actions that a random policy may draw at any time."""
     random_listed: tuple[ListedActions, ...] = ()

@@ -81,6 +81,7 @@ class Dialect:
                 for name, action in spec.actions.items()
             },
             verified=spec.routes.verify is not None,
+            oracle_seconds=spec.routes.oracle_deadline(0.0),
             random_always=spec.random.always,
             random_listed=tuple(ListedActions(pattern=listed.pattern, say=listed.say) for listed in spec.random.listed),
         )

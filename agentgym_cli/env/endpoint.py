@@ -11,7 +11,7 @@ import orjson
 
 from agentgym_cli.env.contract import EnvFailure, InfraCause, StepReply
 from agentgym_cli.env.dialect import Dialect
-from agentgym_cli.env.dialect_schema import (
+from agentgym_cli.env.dialect_routes import (
     ChoicesRoute,
     CloseRoute,
     CreateRoute,
@@ -67,6 +67,8 @@ class Endpoint:
         self._http = http
         self._routes = dialect.spec.routes
         self._seconds = call_seconds
+        self.oracle_seconds = dialect.spec.routes.oracle_deadline(call_seconds)
+        """Deadline of a call of the oracle."""
         self._headers = httpx.Headers({**HEADERS} if token is None else {**HEADERS, "authorization": f"Bearer {token}"})
         self._targets = {call: self._target(call) for call in dialect.spec.routes.calls() if not call.startswith("SEND ")}
         socket = dialect.spec.socket
@@ -156,17 +158,17 @@ class Endpoint:
     async def call(self, route: Route, fields: Mapping[str, Json]) -> Reply:
         """One call of a route, whatever its fields hold; the reply, once it reports no error."""
         session = fields.get(self.dialect.spec.session.field)
-        raw = await self._sent(route.call, {**route.send, **fields})
+        raw = await self._sent(route.call, {**route.send, **fields}, seconds=self.oracle_seconds if isinstance(route, OracleRoute) else self._seconds)
         where = f"{route.call} at {self.url}" if session is None else f"{route.call} at {self.url}, session {shortened(session)}"
         not_errors = route.not_errors if isinstance(route, StepRoute) else ()
         full = self.dialect.spec.session.full
         return _accepted(raw, where, errors=(*route.errors, *self.dialect.spec.errors), not_errors=not_errors, full=full)
 
-    async def _sent(self, call: str, fields: dict[str, Json]) -> RawReply:
+    async def _sent(self, call: str, fields: dict[str, Json], *, seconds: float) -> RawReply:
         if self._sockets is None:
-            return await exchange(self._http, self._request(call, fields), seconds=self._seconds)
+            return await exchange(self._http, self._request(call, fields), seconds=seconds)
         session = fields.pop(self.dialect.spec.session.field)
-        return await self._sockets.ask(session, call, fields, seconds=self._seconds)
+        return await self._sockets.ask(session, call, fields, seconds=seconds)
 
     async def _connect(self, sockets: Sockets) -> SessionId:
         """Open a connection and make the create call over it, so that a server which is full says so now."""

@@ -70,7 +70,7 @@ async def warm_start(engine: LocalEngine, spec: WarmStartSpec, tasks: Sequence[T
     """Collect oracle demonstrations through the environment, then learn them; every update's loss is recorded."""
     run = engine.run
     schedule = demonstration_schedule(tasks, seed=run.seed, count=spec.demonstrations, horizon=spec.max_turns)
-    oracle = OraclePolicy(action_format=run.prompt.action_format, env_call_seconds=run.budgets.env_call_seconds)
+    oracle = OraclePolicy(action_format=run.prompt.action_format, env_call_seconds=max(run.budgets.env_call_seconds, stage.rules.oracle_seconds))
     results, _ = await stage.play(schedule, oracle, announce="demonstrate")
     shown = _demonstrations(engine, results)
     stage.recorder.metrics("warm_start", 0, {"demonstrations": len(shown), "demonstrations_left_out": len(results) - len(shown)})

@@ -35,10 +35,11 @@ class Calls:
         self._free = asyncio.Semaphore(most)
         self._running: set[asyncio.Future[Any]] = set()
 
-    async def run(self, call: Callable[[], T], *, given_up: Callable[[asyncio.Future[T]], None] | None = None) -> T:
+    async def run(self, call: Callable[[], T], *, given_up: Callable[[asyncio.Future[T]], None] | None = None, seconds: float | None = None) -> T:
         """What ``call`` returns or raises.
 
         Args:
+            seconds: its deadline; None is that of every call.
             given_up: called with the call that runs on when nobody waits for it any more: past the deadline, or when this task was cancelled.
 
         Raises:
@@ -52,16 +53,17 @@ class Calls:
                 await self._free.acquire()
         except TimeoutError as err:
             raise Busy(f"The server is busy: no thread was free for {self.seconds:g} seconds.") from err
+        deadline = self.seconds if seconds is None else seconds
         future = asyncio.get_running_loop().run_in_executor(self._pool, call)
         self._running.add(future)
         future.add_done_callback(self._ended)
         try:
-            await asyncio.wait([future], timeout=self.seconds)
+            await asyncio.wait([future], timeout=deadline)
         finally:
             if not future.done() and given_up is not None:
                 given_up(future)
         if not future.done():
-            raise TooSlow(f"The call takes longer than {self.seconds:g} seconds.")
+            raise TooSlow(f"The call takes longer than {deadline:g} seconds.")
         return future.result()
 
     async def close(self, grace_seconds: float) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from agentgym_envs.calls import Calls, TooSlow
-from agentgym_envs.protocol import JSON, Session, Start, Step, World, WorldError
+from agentgym_envs.protocol import JSON, ORACLE_CALLS, Session, Start, Step, World, WorldError
 from agentgym_envs.sessions import Broken, Entry, Sessions, not_valid
 
 T = TypeVar("T")
@@ -34,7 +34,10 @@ class Shell:
         oracle: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``call_seconds`` bounds each call on a world that blocks; the other arguments are those of ``app.build_app``."""
+        """Arguments are those of ``app.build_app``.
+
+        ``call_seconds`` bounds each call on a world that blocks, an oracle's at ``ORACLE_CALLS`` times as much.
+        """
         self.world = world
         self._blocking = world.blocking
         self.offers_oracle = oracle
@@ -77,7 +80,7 @@ class Shell:
 
     async def oracle(self, number: int) -> tuple[str, ...]:
         """Actions that solve the session's task from its start."""
-        return await self._call(number, lambda session: session.oracle())
+        return await self._call(number, lambda session: session.oracle(), seconds=ORACLE_CALLS * self._calls.seconds)
 
     async def verify(self, number: int) -> bool:
         """Whether the session's state satisfies its task."""
@@ -124,20 +127,22 @@ class Shell:
         self.world.close()
         return stuck
 
-    async def _call(self, number: int, call: Callable[[Session], T], then: Callable[[Entry, T], None] | None = None) -> T:
-        """One call on a session, and what is to be done with its value before any other call on it."""
+    async def _call(
+        self, number: int, call: Callable[[Session], T], then: Callable[[Entry, T], None] | None = None, *, seconds: float | None = None
+    ) -> T:
+        """One call on a session, and what is to be done with its value before another; ``seconds`` is its deadline where it has its own."""
         if self.sessions.any_idle():
             await self.sweep()
         entry = self.sessions.use(number)
         if self._blocking:
-            return await self._in_turn(entry, call, then)
+            return await self._in_turn(entry, call, then, seconds or self._calls.seconds)
         # Nothing is awaited from here on, so that calls cannot interleave.
         value = call(entry.session)
         if then is not None:
             then(entry, value)
         return value
 
-    async def _in_turn(self, entry: Entry, call: Callable[[Session], T], then: Callable[[Entry, T], None] | None) -> T:
+    async def _in_turn(self, entry: Entry, call: Callable[[Session], T], then: Callable[[Entry, T], None] | None, seconds: float) -> T:
         """The same in a thread: calls on one session wait for each other, and one that waited may find it closed or broken."""
         async with entry.one_call:
             if entry.closed:
@@ -145,17 +150,19 @@ class Shell:
             if entry.broken is not None:
                 raise Broken(entry.broken)
             try:
-                value = await self._calls.run(lambda: call(entry.session), given_up=lambda running: self._give_up(entry, running))
+                value = await self._calls.run(
+                    lambda: call(entry.session), given_up=lambda running: self._give_up(entry, running, seconds), seconds=seconds
+                )
             except TooSlow as err:
                 raise TooSlow(entry.broken) from err
             if then is not None:
                 then(entry, value)
             return value
 
-    def _give_up(self, entry: Entry, running: asyncio.Future[T]) -> None:
+    def _give_up(self, entry: Entry, running: asyncio.Future[T], seconds: float) -> None:
         """The session is broken from now on, and is closed when the call that runs in it has ended."""
-        entry.broken = f"The session {entry.number} is broken: a call took longer than {self._calls.seconds:g} seconds. Create another."
-        logger.warning("call given up", extra={"session": entry.number, "seconds": self._calls.seconds})
+        entry.broken = f"The session {entry.number} is broken: a call took longer than {seconds:g} seconds. Create another."
+        logger.warning("call given up", extra={"session": entry.number, "seconds": seconds})
 
         def ended(_: asyncio.Future[T]) -> None:
             self.sessions.forget(entry)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentgym_cli.env.dialect import Dialect, load_dialect, shipped_dialects
-from agentgym_cli.env.dialect_schema import Match
+from agentgym_cli.env.dialect_routes import Match
 from agentgym_cli.errors import RecipeError
 
 TEXTCRAFT = load_dialect("textcraft")
@@ -37,6 +37,16 @@ def test_the_rules_of_textcraft():
     assert set(rules.actions) == {"react", "plain"}
     assert rules.actions["plain"].pattern is None
     assert rules.system_prompt.startswith("You play a crafting game")
+
+
+def test_the_rules_say_how_long_an_oracle_may_take_where_a_dialect_does():
+    assert (load_dialect("sciworld").rules().oracle_seconds, TEXTCRAFT.rules().oracle_seconds) == (300, 0)
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "3601", "true", "soon"])
+def test_the_seconds_of_an_oracle_are_a_number_of_at_most_an_hour(tmp_path, seconds):
+    with pytest.raises(RecipeError, match=r"routes\.oracle\.seconds"):
+        edited(tmp_path, "actions: /actions}", f"actions: /actions, seconds: {seconds}}}")
 
 
 @pytest.mark.parametrize(

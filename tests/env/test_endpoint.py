@@ -7,10 +7,11 @@ import pickle
 import httpx
 import pytest
 
+from agentgym_cli.env import endpoint as endpoint_module
 from agentgym_cli.env.contract import EnvFailure, InfraCause, StepReply
 from agentgym_cli.env.dialect import load_dialect
 from agentgym_cli.env.endpoint import Endpoint, base_url
-from agentgym_cli.env.wire import MAX_REPLY_BYTES, build_http
+from agentgym_cli.env.wire import MAX_REPLY_BYTES, Call, RawReply, build_http
 from agentgym_cli.errors import RecipeError
 
 TEXTCRAFT = load_dialect("textcraft")
@@ -181,3 +182,18 @@ def test_addresses_of_servers_are_taken_without_their_last_slash(text):
 def test_promise_08_what_is_no_address_is_refused(text):
     with pytest.raises(RecipeError, match="expected http://HOST:PORT"):
         base_url(text)
+
+
+async def test_an_oracle_may_take_the_time_that_its_dialect_gives_it_and_no_other_call_does(monkeypatch):
+    given: dict[str, float] = {}
+
+    async def exchange(http: httpx.AsyncClient, call: Call, *, seconds: float) -> RawReply:
+        given[call.target.url.path] = seconds
+        return RawReply(200, b'{"actions": [], "observation": "x", "score": 0, "reward": 0, "done": false}')
+
+    monkeypatch.setattr(endpoint_module, "exchange", exchange)
+    for dialect, call_seconds, oracle_seconds in (("sciworld", 1, 300), ("sciworld", 1000, 1000), ("textcraft", 1, 1)):
+        server = Endpoint(build_http(transport=httpx.MockTransport(lambda _: None)), load_dialect(dialect), "http://toy", call_seconds=call_seconds)
+        await server.oracle(1)
+        await server.step(1, "look around")
+        assert given == {"/oracle": oracle_seconds, "/step": call_seconds}

@@ -12,7 +12,7 @@ from agentgym_envs import app as app_module
 from agentgym_envs import shell as shell_module
 from agentgym_envs.app import build_app
 from agentgym_envs.calls import Busy, Calls, TooSlow
-from tests.envs.servers import SlowWorld, answered, client_of, entered, living, released
+from tests.envs.servers import SlowSession, SlowWorld, answered, client_of, entered, living, released
 
 BROKEN = {"error": "The session 0 is broken: a call took longer than 0.25 seconds. Create another."}
 GONE = {"error": "The id 0 is not valid."}
@@ -30,6 +30,16 @@ async def test_a_step_past_its_time_is_an_error_and_its_session_broken_until_the
         await released(world)
         assert await answered(client, "/step", id=0, action="later") == GONE
     assert (world.closed, world.over) == (1, 1)
+
+
+async def test_an_oracle_may_take_five_times_as_long_as_another_call() -> None:
+    world = SlowSearching()
+    async with client_of(world, call_seconds=0.05, oracle=True) as client:
+        await answered(client, "/create")
+        # 0.25 seconds, as the message of the others says.
+        assert (await client.get("/oracle?id=0")).json() == BROKEN
+        world.gate.set()
+        await released(world)
 
 
 async def test_a_broken_session_keeps_its_room_until_its_call_ends_also_when_it_is_closed() -> None:
@@ -98,6 +108,20 @@ async def test_a_session_that_opens_past_its_time_is_closed_when_it_has_opened()
         world.opening.set()
         await released(world)
         assert (await answered(client, "/create"))["id"] == 1  # type: ignore[index]
+
+
+class SlowSearching(SlowWorld):
+    """Has an oracle, which waits at the gate."""
+
+    def open(self) -> SlowSession:
+        return SearchingSession(self)
+
+
+class SearchingSession(SlowSession):
+    """The same."""
+
+    def oracle(self) -> tuple[str, ...]:
+        return (self.step("found").observation,)
 
 
 class SlowOpening(SlowWorld):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentgym_envs.sciworld.java import Unavailable, find_runtime, why_not_java
-from agentgym_envs.sciworld.options import build, ready
+from agentgym_envs.sciworld.options import add_options, build, ready
 
 
 def program(folder: Path, text: str = "#!/bin/sh\nexit 0\n") -> Path:
@@ -89,6 +89,21 @@ def test_a_java_that_does_not_run_is_refused_with_its_own_words(machine: Path) -
     assert why_not_java(str(machine / "bin/java")) == "no libjvm.so"
     with pytest.raises(Unavailable, match=r"^The simulator did not start: .*; .*java -version says: no libjvm\.so$"):
         build(argparse.Namespace(simulators=1, call_seconds=20))
+
+
+def test_a_simulator_that_starts_too_slowly_is_refused_by_the_option_that_is_too_small(machine: Path) -> None:
+    program(machine / "bin", "#!/bin/sh\nread line\n")
+    with pytest.raises(Unavailable, match=r"^The simulator did not start: nothing printed in time: 0\.4 seconds, 80% of --call-seconds;"):
+        build(argparse.Namespace(simulators=1, call_seconds=0.5))
+
+
+@pytest.mark.parametrize("text", ["x", "0", "-1", "1.5", "", "1e3", "²", "9" * 5000])
+def test_a_number_of_simulators_that_is_none_is_refused_in_words(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    parser = argparse.ArgumentParser()
+    add_options(parser)
+    with pytest.raises(SystemExit):
+        parser.parse_args([f"--simulators={text}"])
+    assert f"argument --simulators: expected a whole number of at least 1, got {text[:40]!r}\n" in capsys.readouterr().err
 
 
 def test_a_java_that_cannot_be_executed_is_said(tmp_path: Path) -> None:

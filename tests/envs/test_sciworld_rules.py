@@ -188,6 +188,28 @@ def test_mended_a_simulator_that_hangs_is_ended_when_its_time_is_up(tmp_path: Pa
     world.close()
 
 
+def test_a_gold_path_has_five_times_as_long_as_another_question(tmp_path: Path) -> None:
+    simulator = Simulator(fake_runtime(tmp_path), seconds=20)
+    gateway = simulator._gateway
+    assert gateway is not None
+    given = {}
+
+    class Watched:
+        def call(self, target: str, method: str, *arguments: object, deadline: float) -> object:
+            given[method, *arguments] = round(deadline - time.monotonic())
+            return gateway.call(target, method, *arguments, deadline=deadline)  # type: ignore[arg-type]
+
+        def close(self) -> None:
+            gateway.close()
+
+    simulator._gateway = Watched()  # type: ignore[assignment]
+    simulator.load("boil", 0, gold=True)
+    simulator.load("boil", 1)
+    simulator.end()
+    assert given["load", "boil", 0, "", True] == 100
+    assert {seconds for asked, seconds in given.items() if asked != ("load", "boil", 0, "", True)} == {20}
+
+
 def test_a_simulator_that_was_killed_between_two_calls_is_an_error_and_then_another(session: SciWorldSession) -> None:
     pid = pid_of(session)
     watched = watch([pid])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,13 @@ def test_an_oracle_route_that_hangs_spends_the_worlds_deadline() -> None:
     result = play(oracle(), FakeEnv(fault=lambda call, session: "hang" if call == "oracle" else None))
     assert (result.stop, result.outcome, result.cause) == (StopReason.ENV_DEADLINE, Outcome.INFRA_ERROR, InfraCause.TIMEOUT)
     assert result.seconds == pytest.approx(10.0)
+
+
+def test_an_oracle_has_the_time_that_the_dialect_gives_it() -> None:
+    policy = build_baseline("oracle", rules=replace(make_rules(), oracle_seconds=25.0), action_format="plain", budgets=BUDGETS)
+    result = play(policy, FakeEnv(fault=lambda call, session: "hang" if call == "oracle" else None))
+    assert (result.stop, result.cause) == (StopReason.ENV_DEADLINE, InfraCause.TIMEOUT)
+    assert result.seconds == pytest.approx(25.0)
 
 
 def test_a_script_is_played_in_order_and_then_says_nothing() -> None:

@@ -32,7 +32,7 @@ def build_baseline(name: str, *, rules: EpisodeRules, action_format: ActionForma
         RecipeError: a script that cannot be read, or a dialect that gives ``random`` nothing to draw from.
     """
     if name == "oracle":
-        return OraclePolicy(action_format=action_format, env_call_seconds=budgets.env_call_seconds)
+        return OraclePolicy(action_format=action_format, env_call_seconds=max(budgets.env_call_seconds, rules.oracle_seconds))
     if name == "random":
         return RandomPolicy(always=rules.random_always, listed=rules.random_listed, action_format=action_format)
     if name == "scripted":

@@ -18,6 +18,7 @@ class OraclePolicy:
     name = "oracle"
 
     def __init__(self, *, action_format: ActionFormat, env_call_seconds: float) -> None:
+        """``env_call_seconds`` is how long the world may take to answer, which its dialect may make longer than that of another call."""
         self._action_format = action_format
         self._env_call_seconds = env_call_seconds
 

@@ -15,6 +15,10 @@ class GatewayError(Exception):
     """The other side is gone, too slow, or says something that is no reply. Nothing more can be asked of it."""
 
 
+class Late(GatewayError):
+    """Nothing came before the deadline."""
+
+
 class JavaError(Exception):
     """The call raised in Java; the gateway itself is well. The message is the exception's class and text."""
 
@@ -79,7 +83,7 @@ class Gateway:
             self._socket.sendall(command.encode("utf-8", "replace"))
             return self._line(deadline).decode("utf-8", "replace")
         except TimeoutError as err:
-            raise GatewayError("no reply in time") from err
+            raise Late("no reply in time") from err
         except OSError as err:
             raise GatewayError(f"connection lost: {err}") from err
 
@@ -123,7 +127,7 @@ class Gateway:
 def _left(deadline: float) -> float:
     left = deadline - time.monotonic()
     if left <= 0:
-        raise GatewayError("no reply in time")
+        raise Late("no reply in time")
     return left
 
 

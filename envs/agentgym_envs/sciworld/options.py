@@ -7,7 +7,7 @@ import argparse
 from agentgym_envs.protocol import World
 from agentgym_envs.sciworld.java import Unavailable, find_runtime, why_not_java
 from agentgym_envs.sciworld.pool import Pool
-from agentgym_envs.sciworld.simulator import SimulatorLost
+from agentgym_envs.sciworld.simulator import SimulatorLate, SimulatorLost
 from agentgym_envs.sciworld.tasks import list_tasks
 from agentgym_envs.sciworld.world import SciWorld
 
@@ -33,17 +33,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=_positive,
         default=_SIMULATORS,
         metavar="N",
-        help=f"Java processes at most, one for each task in play (default: {_SIMULATORS})",
+        help=f"Java processes of this server at most, one for each task in play; each replica has as many (default: {_SIMULATORS})",
     )
 
 
 def build(options: argparse.Namespace) -> World:
     """The world, with one simulator that is up; Unavailable (a ValueError) when none comes up."""
     runtime = find_runtime()
-    pool = Pool(runtime, most=options.simulators, seconds=_SHARE_OF_CALL * options.call_seconds)
+    seconds = _SHARE_OF_CALL * options.call_seconds
+    pool = Pool(runtime, most=options.simulators, seconds=seconds)
     try:
         simulator = pool.lease()
         tasks = list_tasks(runtime.task_file, simulator.variations)
+    except SimulatorLate as err:
+        raise Unavailable(f"{err}: {seconds:g} seconds, {_SHARE_OF_CALL:.0%} of --call-seconds; give it more of them") from err
     except SimulatorLost as err:
         said = why_not_java(runtime.java)
         raise Unavailable(f"{err}" + (f"; {runtime.java} -version says: {said}" if said else "")) from err
@@ -52,6 +55,6 @@ def build(options: argparse.Namespace) -> World:
 
 
 def _positive(text: str) -> int:
-    if (count := int(text)) < 1:
-        raise argparse.ArgumentTypeError(f"expected at least 1, got {text}")
-    return count
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got {text[:40]!r}")
+    return int(text)

@@ -11,7 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
-from agentgym_envs.sciworld.gateway import Gateway, GatewayError, JavaError, Reference, Value
+from agentgym_envs.protocol import ORACLE_CALLS
+from agentgym_envs.sciworld.gateway import Gateway, GatewayError, JavaError, Late, Reference, Value
 from agentgym_envs.sciworld.java import Runtime
 
 T = TypeVar("T")
@@ -44,6 +45,10 @@ class SimulatorLost(Exception):
     """The process died, hung or stopped making sense. It has been killed."""
 
 
+class SimulatorLate(SimulatorLost):
+    """It did not answer before its deadline."""
+
+
 @dataclass(frozen=True, slots=True)
 class Moved:
     """What the simulator says to an action."""
@@ -60,7 +65,7 @@ class Simulator:
     """Calls never interleave. A call that takes longer than ``seconds`` costs the process its life."""
 
     def __init__(self, runtime: Runtime, *, seconds: float) -> None:
-        """Start it, which takes a second or more; SimulatorLost where it does not come up."""
+        """Start it, which takes a second or more; SimulatorLost where it does not come up. A gold path has ``ORACLE_CALLS`` times the ``seconds``."""
         self._seconds = seconds
         self.loads = 0
         """Tasks loaded so far."""
@@ -79,7 +84,7 @@ class Simulator:
             self._object = self._gateway.make(_INTERFACE, deadline=self._deadline())
         except (GatewayError, JavaError) as err:
             self.kill()
-            raise SimulatorLost(f"The simulator did not start: {err}") from err
+            raise _lost_by(err, "The simulator did not start") from err
 
     @property
     def pid(self) -> int:
@@ -94,7 +99,7 @@ class Simulator:
     def load(self, task: str, variation: int, *, gold: bool = False) -> str:
         """Start a variation of a task, with a gold path worked out first where ``gold`` says so; the task's description."""
         self.loads += 1
-        self._call("load", task, variation, "", gold)
+        self._call("load", task, variation, "", gold, seconds=ORACLE_CALLS * self._seconds if gold else self._seconds)
         if gold or self.loads % _LOADS_PER_COLLECTION == 0:
             self._guarded(lambda gateway, deadline: gateway.call("z:java.lang.System", "gc", deadline=deadline))
         return str(self._call("getTaskDescription"))
@@ -164,7 +169,7 @@ class Simulator:
             selector.register(self._process.stdout, selectors.EVENT_READ)
             while said.count(b"\n") < 2:
                 if not selector.select(max(deadline - time.monotonic(), 0)):
-                    raise GatewayError("nothing printed in time")
+                    raise Late("nothing printed in time")
                 part = self._process.stdout.read1(4096)  # type: ignore[attr-defined]
                 if not part:
                     break
@@ -177,23 +182,27 @@ class Simulator:
         for method in ("setOut", "setErr"):
             gateway.call("z:java.lang.System", method, nowhere, deadline=deadline)
 
-    def _call(self, method: str, *arguments: str | int | bool) -> Value | Reference:
-        return self._guarded(lambda gateway, deadline: gateway.call(self._object, method, *arguments, deadline=deadline))
+    def _call(self, method: str, *arguments: str | int | bool, seconds: float | None = None) -> Value | Reference:
+        return self._guarded(lambda gateway, deadline: gateway.call(self._object, method, *arguments, deadline=deadline), seconds)
 
     def _lines(self, method: str) -> tuple[str, ...]:
         return self._guarded(lambda gateway, deadline: gateway.lines(self._object, method, deadline=deadline))
 
-    def _guarded(self, ask: Callable[[Gateway, float], T]) -> T:
+    def _guarded(self, ask: Callable[[Gateway, float], T], seconds: float | None = None) -> T:
         if self._gateway is None or not self.alive:
             raise self._lost(GatewayError("the process has ended"))
         try:
-            return ask(self._gateway, self._deadline())
+            return ask(self._gateway, self._deadline(seconds))
         except (GatewayError, JavaError) as err:
             raise self._lost(err) from err
 
     def _lost(self, err: Exception) -> SimulatorLost:
         self.kill()
-        return SimulatorLost(f"The simulator failed: {err}")
+        return _lost_by(err, "The simulator failed")
 
-    def _deadline(self) -> float:
-        return time.monotonic() + self._seconds
+    def _deadline(self, seconds: float | None = None) -> float:
+        return time.monotonic() + (self._seconds if seconds is None else seconds)
+
+
+def _lost_by(err: Exception, what: str) -> SimulatorLost:
+    return (SimulatorLate if isinstance(err, Late) else SimulatorLost)(f"{what}: {err}")
