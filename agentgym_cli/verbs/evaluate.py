@@ -110,9 +110,10 @@ async def _evaluate(prepared: Prepared, acting: _Acting, progress: Progress) -> 
     step = 0 if acting.checkpoint is None else acting.checkpoint.step
     tasks = [task for split in splits.values() for task in split]
     resumed = 0 if prepared.resumed else None
+    if not prepared.resumed:
+        # Before the journal's first line: what has a journal can be resumed.
+        _remember(prepared.folder, acting)
     with open_segment(prepared, verb="eval", policy=acting.label, resumed_from_step=resumed, progress=progress) as (recorder, history):
-        if not prepared.resumed:
-            _remember(prepared.folder, acting)
         oracle = acting.choice.kind == "oracle"
         async with open_world(
             run.env, prepared.dialect, run.budgets, run.retry, tasks, slots=run.engine.slots, oracle=oracle, recorder=recorder, progress=progress

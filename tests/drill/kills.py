@@ -17,6 +17,8 @@ from agentgym_cli.store.journal import read_journal, segment_files
 from agentgym_cli.store.records import AttemptRecord, OutcomeRecord, ScheduledRecord
 from tests.e2e.commands import TIMEOUT_SECONDS, environment, run
 
+_TIMED = ("seconds", "created", "ended", "per_success")
+"""Keys of a report that hold times."""
 SCRIPT = Path(__file__).with_name("killed.py")
 ROOT = SCRIPT.parents[2]
 
@@ -98,8 +100,8 @@ def _until_complete(drilled: Drilled, place: Path, summary: Summary, generator: 
     while finished < 2 and summary.kills.total() < kills:
         point = generator.choice(drilled.points)
         number, seconds = generator.randint(1, point.most), generator.uniform(0.0, point.seconds)
-        killed = _killed(place, _words(drilled, place), point.name, number, seconds)
-        if killed:
+        died = killed(place, _words(drilled, place), point.name, number, seconds)
+        if died:
             summary.kills[point.name] += 1
         else:
             summary.unreached += 1
@@ -107,7 +109,7 @@ def _until_complete(drilled: Drilled, place: Path, summary: Summary, generator: 
         if not (place / "runs").exists():
             continue
         before = _nothing_lost(_run_folder(place), before, drilled.verb)
-        summary.cut += killed and not _complete(_run_folder(place))
+        summary.cut += died and not _complete(_run_folder(place))
     ended = run(place, *_words(drilled, place))
     assert ended.code == 0, ended.err
     _nothing_lost(_run_folder(place), before, drilled.verb)
@@ -123,7 +125,7 @@ def _words(drilled: Drilled, place: Path) -> Sequence[str]:
     return (drilled.verb, *drilled.words, "--json")
 
 
-def _killed(place: Path, words: Sequence[str], point: str, number: int, seconds: float) -> bool:
+def killed(place: Path, words: Sequence[str], point: str, number: int, seconds: float) -> bool:
     """Run to the moment; False when the command ended well before it came."""
     command = [sys.executable, str(SCRIPT), point, str(number), str(seconds), *words]
     variables = environment(PYTHONPATH=f"{ROOT}:{ROOT / 'envs'}")
@@ -158,19 +160,19 @@ def _complete(folder: Path) -> bool:
 
 
 def results(place: Path) -> dict[str, Any]:
-    """The digest of a run's results, and its report without what differs between two runs: names, addresses, times and segments."""
+    """The digest of a run's results, and its report without what differs between two runs: names, addresses, times, segments, what they cost."""
     name = _run_folder(place).name
     digest, report = run(place, "store", "digest", name, "--json"), run(place, "report", name, "--json")
     assert (digest.code, report.code) == (0, 0), digest.err + report.err
     document = json.loads(report.out.replace(name, "RUN"))
-    for part in ("segments", "probes", "reproduce"):
-        del document[part]
+    for part in ("segments", "probes", "reproduce", "latencies", "spending"):
+        document.pop(part, None)
     return {"digest": digest.json["digest"], "report": _without_times(document)}
 
 
 def _without_times(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _without_times(inner) for key, inner in value.items() if key not in ("seconds", "created", "ended")}
+        return {key: _without_times(inner) for key, inner in value.items() if key not in _TIMED}
     if isinstance(value, list):
         timed = [entry for entry in value if isinstance(entry, dict) and str(entry.get("name", "")).startswith("time/")]
         return [_without_times(entry) for entry in value if entry not in timed]

@@ -9,7 +9,7 @@ import pytest
 from tests.drill.kills import drill
 from tests.drill.plans import EVALUATION, TRAINING
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.drill
 
 
 @pytest.mark.timeout(1800)
