@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from agentgym_cli.report.accounting import account, account_cells, averages, each, ledger
 from agentgym_cli.report.figures import Each, Macro, Tally
 from agentgym_cli.report.frozen import FrozenFacts, read_facts
+from agentgym_cli.report.jsonout import to_json
 from agentgym_cli.report.spending import Amount, spend
 from agentgym_cli.report.statistics.intervals import Estimate, mean_of
 from agentgym_cli.store.db import Connection
@@ -185,3 +187,13 @@ def test_a_run_is_set_beside_the_papers_of_its_environment(store: Connection, tm
     assert found[("o3", "")] is True
     assert found[("Qwen2.5-7B", "")] is False
     assert ("AgentGym-RL-3B", "depth 1") in {(row.model, row.category) for row in report.papers}
+
+
+def test_the_sum_of_outcomes_and_the_papers_are_values_of_the_json_form(store: Connection, tmp_path: Path) -> None:
+    outcomes = ("success", "failure", "infra_error", "missing")
+    said = json.loads(to_json(report_of(store, tmp_path / "r1", [make_run(), make_segment(), *evaluation(outcomes)])))
+    assert said["parts"][0]["ledger"]["sentence"] == (
+        "1 success + 1 failure (horizon 1) + 1 infra error (server_5xx 1) + 1 missing (no attempt 1) = 4 scheduled"
+    )
+    assert {row["env"] for row in said["papers"]} == {"textcraft"}
+    assert said["spending"]["gpu_hours"] == {"value": None, "why": "no GPUs in the frozen run"}
