@@ -11,7 +11,7 @@ from agentgym_cli.store.diagnosis_rows import AxisRow, MatrixRow
 from agentgym_cli.store.rows import CountsRow, MetricRow, RunRow
 
 AXES = ("steps", "turns", "tokens", "seconds")
-"""What curves can be drawn against."""
+"""What curves can be drawn against; tokens are those that the policy sampled, seconds those on the clock."""
 _REWARD, _STOPPING = "reward and success", "stopping"
 _OVERLAP = ("tasks.allow_overlap:", "reported overlap:")
 

@@ -4,23 +4,52 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from agentgym_cli.report import phrases
+from agentgym_cli.report import phrases, sections
+from agentgym_cli.report.blocks import Block, Code, Facts, Grid, Prose, Section
 from agentgym_cli.report.curves import draw_curves
 from agentgym_cli.report.figures import Accounting, Change, Rate
 from agentgym_cli.report.model import Comparison, Part, Report
 from agentgym_cli.report.text import for_code, for_markdown
 
 _PLOT_WIDTH = 90
+_TASKS = 60
+"""Tasks of each split that are shown one by one."""
 
 
 def render(report: Report) -> str:
     """The whole report."""
-    blocks = [_header(report)]
+    blocks = [_header(report), *_sections((*sections.standing(report), *sections.overlaps(report)))]
     blocks += [_comparison(item) for item in report.comparisons]
     blocks += [_part(part) for part in report.parts]
-    blocks += [_learning(report), _segments(report), _probes(report), _checkpoints(report)]
+    blocks += _sections((*sections.averages(report), *sections.several_tries(report), *sections.diagnosis(report, queries=True)))
+    blocks.append(_learning(report))
+    blocks += _sections(
+        (*sections.stages(report), *sections.spending(report), *sections.papers(report, brief=False), *sections.matrices(report, _TASKS))
+    )
+    blocks += [_segments(report), _probes(report), _checkpoints(report), *_sections(sections.rules(report))]
     blocks.append("## How to reproduce\n\n" + "\n".join(f"- {pointer.what}: {for_code(pointer.how)}" for pointer in report.reproduce))
     return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def render_sections(title: str, found: Iterable[Section]) -> str:
+    """Sections under a title: a comparison, a gate's decision."""
+    return "\n\n".join([f"# {for_markdown(title)}", *_sections(found)]) + "\n"
+
+
+def _sections(found: Iterable[Section]) -> list[str]:
+    return ["\n\n".join([f"## {for_markdown(section.title)}", *filter(None, map(_block, section.blocks))]) for section in found]
+
+
+def _block(block: Block) -> str:
+    if isinstance(block, Facts):
+        return _facts(block.pairs)
+    if isinstance(block, Grid):
+        rows = [["<br>".join(for_markdown(line, 400) for line in cell.split("\n")) for cell in row] for row in block.rows]
+        return f"{for_markdown(block.caption)}\n\n" + _table([for_markdown(name) for name in block.names], rows)
+    if isinstance(block, Prose):
+        text = for_markdown(block.text, 600)
+        return f"**{text}**" if block.tone == "warning" else text
+    return f"{block.what}: {for_code(block.text)}" if isinstance(block, Code) else ""
 
 
 def _table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

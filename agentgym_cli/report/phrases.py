@@ -25,9 +25,17 @@ def of(rate: Rate) -> str:
 
 def interval(rate: Rate) -> str:
     """``50.2 to 69.1%``, or ``n/a``."""
-    if rate.low is None or rate.high is None:
-        return NO_DATA
-    return f"{100 * rate.low:.1f} to {100 * rate.high:.1f}%"
+    return bounds(rate.low, rate.high)
+
+
+def bounds(low: float | None, high: float | None) -> str:
+    """``50.2 to 69.1%`` from two fractions, or ``n/a``."""
+    return NO_DATA if low is None or high is None else f"{100 * low:.1f} to {100 * high:.1f}%"
+
+
+def signed(low: float | None, high: float | None) -> str:
+    """``-2.1 to +7.0`` from two differences in points, or ``n/a``."""
+    return NO_DATA if low is None or high is None else f"{low:+.1f} to {high:+.1f}"
 
 
 def methods(accounting: Accounting) -> str:

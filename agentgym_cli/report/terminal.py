@@ -9,12 +9,15 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from agentgym_cli.report import phrases
+from agentgym_cli.report import phrases, sections
+from agentgym_cli.report.blocks import Block, Code, Facts, Grid, Prose, Section
 from agentgym_cli.report.curves import draw_curves
 from agentgym_cli.report.figures import Change, Rate
 from agentgym_cli.report.model import Comparison, Header, Part, Report
 from agentgym_cli.report.text import for_terminal
 
+_PARAGRAPH = 600
+"""Most characters of a paragraph that can hold foreign text."""
 _WIDTH = 100
 """Lines longer than this are hard to read, whatever the terminal's width."""
 
@@ -58,6 +61,24 @@ class _Page:
             table.add_row(*(Text("\n".join(map(self.clean, cell.split("\n")))) for cell in row))
         self._indented(table)
 
+    def section(self, section: Section) -> None:
+        """A section that every form has; figures are left out."""
+        self.heading(section.title)
+        for block in section.blocks:
+            self.block(block)
+
+    def block(self, block: Block) -> None:
+        if isinstance(block, Facts):
+            self.facts(block.pairs)
+        elif isinstance(block, Grid):
+            self.indented(self.clean(block.caption), "dim")
+            self.table(list(block.names), map(list, block.rows))
+        elif isinstance(block, Prose):
+            style = {"warning": "yellow", "good": "green"}.get(block.tone, "")
+            self.indented(for_terminal(block.text, ascii_only=self.ascii_only, limit=_PARAGRAPH), style)
+        elif isinstance(block, Code):
+            self.facts([(block.what, block.text)])
+
     def _indented(self, table: Table) -> None:
         self.console.print(Padding(table, (0, 0, 0, 2), expand=False), width=self.width)
 
@@ -66,15 +87,31 @@ def print_report(report: Report, console: Console) -> None:
     """Print the whole report."""
     page = _Page(console)
     _header(page, report.header)
+    _sections(page, (*sections.standing(report), *sections.overlaps(report)))
     for comparison in report.comparisons:
         _comparison(page, comparison)
     for part in report.parts:
         _part(page, part)
+    _sections(page, (*sections.averages(report), *sections.several_tries(report), *sections.diagnosis(report, queries=False)))
     _learning(page, report)
+    _sections(page, (*sections.stages(report), *sections.spending(report), *sections.papers(report, brief=True), *sections.matrices(report, 0)))
     _segments(page, report)
     _probes(page, report)
+    _sections(page, sections.rules(report))
     page.heading("How to reproduce")
     page.facts((pointer.what, pointer.how) for pointer in report.reproduce)
+
+
+def print_sections(title: str, found: Iterable[Section], console: Console) -> None:
+    """Print sections under a title: a comparison, a gate's decision."""
+    page = _Page(console)
+    page.line(page.clean(title), "bold")
+    _sections(page, found)
+
+
+def _sections(page: _Page, found: Iterable[Section]) -> None:
+    for section in found:
+        page.section(section)
 
 
 def _header(page: _Page, header: Header) -> None:

@@ -33,22 +33,23 @@ def _visible(character: str) -> str:
 
 def spelled_out(text: str) -> str:
     """All of a foreign text in which every character can be seen: a line feed as an arrow before it, control and direction characters as escapes."""
-    return "".join("↵\n" if character == "\n" else _spelled(character) for character in text)
+    return "".join("↵\n" if character == "\n" else spelled(character) for character in text)
 
 
 def for_markdown(text: str, limit: int = SHOWN) -> str:
     """One line in which no character is markup or HTML; control and direction characters are shown as escapes."""
-    shown = "".join(_spelled(character) for character in _cut(text, limit))
+    shown = "".join(spelled(character) for character in _cut(text, limit))
     shown = shown.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return _MARKUP.sub(r"\\\1", shown)
 
 
 def for_code(text: str) -> str:
     """A Markdown code span of one line; control characters and backticks are shown as escapes."""
-    return "`" + "".join(_spelled(character) for character in text).replace("`", "\\x60") + "`"
+    return "`" + "".join(spelled(character) for character in text).replace("`", "\\x60") + "`"
 
 
-def _spelled(character: str) -> str:
+def spelled(character: str) -> str:
+    """A character that can be seen; a control, direction or unassigned one as its escape."""
     if unicodedata.category(character) not in _UNSEEN:
         return character
     return character.encode("ascii", "backslashreplace").decode("ascii") if ord(character) > 127 else ascii(character)[1:-1]

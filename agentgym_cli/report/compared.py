@@ -1,0 +1,133 @@
+"""A comparison of runs as sections, for every form: what speaks against it first, then the numbers, then the tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agentgym_cli.report import phrases
+from agentgym_cli.report.blocks import Block, Facts, Grid, Prose, Section
+from agentgym_cli.report.compare import CategoryComparison, RunComparison, RunSummary, SplitComparison
+from agentgym_cli.report.differences import Difference
+from agentgym_cli.report.figures import Accounting, Rate
+
+_NAMED = 20
+"""Most tasks that are named in one place."""
+
+
+def title(comparisons: Sequence[RunComparison]) -> str:
+    """Who is compared with whom."""
+    return f"{comparisons[0].base.run} against " + ", ".join(comparison.other.run for comparison in comparisons)
+
+
+def compared(comparisons: Sequence[RunComparison]) -> list[Section]:
+    """Everything there is to say; the first run is the base."""
+    found = [_who(comparisons)]
+    for comparison in comparisons:
+        name = comparison.other.run if len(comparisons) > 1 else ""
+        found.append(_against(comparison, name))
+        found += [_split(split, name) for split in comparison.splits]
+    return found
+
+
+def _who(comparisons: Sequence[RunComparison]) -> Section:
+    runs = [comparisons[0].base, *(comparison.other for comparison in comparisons)]
+    rows = tuple(
+        (name, run.run, run.policy, _status(run), (run.digest or phrases.NO_DATA)[:12]) for name, run in zip(_letters(len(runs)), runs, strict=True)
+    )
+    drift = tuple(Prose(text=f"{run.run}: {sentence}", tone="warning") for run in runs for sentence in run.drift)
+    unfinished = tuple(
+        Prose(text=f"{run.run} has not finished ({run.status}); its numbers are of what was recorded so far", tone="warning")
+        for run in runs
+        if run.status != "finished"
+    )
+    grid = Grid(caption="A is the base; differences are the other run minus A", names=("", "run", "policy", "status", "digest"), rows=rows)
+    return Section(title="Runs", blocks=(grid, *unfinished, *drift))
+
+
+def _letters(count: int) -> list[str]:
+    return [chr(ord("A") + number) if number < 26 else str(number + 1) for number in range(count)]
+
+
+def _status(run: RunSummary) -> str:
+    return f"{run.status}\n{run.label}" if run.label else run.status
+
+
+def _against(comparison: RunComparison, name: str) -> Section:
+    rows = tuple((item.what, item.ours, item.theirs, item.why) for item in comparison.incomparable)
+    blocks: list[Block] = []
+    if rows:
+        blocks.append(Prose(text="These runs do not measure the same thing in every respect:", tone="warning"))
+        blocks.append(Grid(caption="What differs", names=("", "A", "other", "why it matters"), rows=rows))
+    else:
+        blocks.append(Prose(text="Nothing that is recorded keeps them from being compared.", tone="good"))
+    only = [("only in A", comparison.only_base), ("only in the other", comparison.only_other)]
+    pairs = tuple((where, ", ".join(splits)) for where, splits in only if splits)
+    blocks += [Facts(pairs=pairs)] if pairs else []
+    return Section(title=f"What speaks against the comparison{f': {name}' if name else ''}", blocks=tuple(blocks))
+
+
+def _split(split: SplitComparison, name: str) -> Section:
+    blocks: list[Block] = [_rates(split), _differences(split)]
+    blocks += [_categories(split.categories)] if len(split.categories) > 1 else []
+    pairs = [("tasks in both", f"{split.pairs:,}"), ("A's weights", split.base_weights), ("other's weights", split.other_weights)]
+    pairs += [(what, _names(tasks)) for what, tasks in (("only in A", split.only_base), ("only in the other", split.only_other)) if tasks]
+    pairs += [("other content", _names(split.other_content))] if split.other_content else []
+    pairs += [("not pinned", f"{split.not_pinned:,} pairs are known by their numbers alone")] if split.not_pinned else []
+    blocks.append(Facts(pairs=tuple(pairs)))
+    if split.changed:
+        shown = split.changed[:_NAMED]
+        more = f", the first {len(shown)} of {len(split.changed):,}" if len(shown) < len(split.changed) else ""
+        rows = tuple((pair.task, pair.category, pair.base, pair.other) for pair in shown)
+        blocks.append(Grid(caption=f"Tasks that came out differently{more}", names=("task", "category", "A", "other"), rows=rows))
+    return Section(title=f"{split.split}{f': {name}' if name else ''}", blocks=tuple(blocks))
+
+
+def _names(tasks: Sequence[str]) -> str:
+    more = f" and {len(tasks) - _NAMED:,} more" if len(tasks) > _NAMED else ""
+    return f"{len(tasks):,}: {', '.join(tasks[:_NAMED])}{more}"
+
+
+def _rates(split: SplitComparison) -> Grid:
+    def row(name: str, base: Rate, other: Rate) -> tuple[str, ...]:
+        return (name, *(f"{phrases.percent(rate.value)} {phrases.of(rate)}\n{phrases.interval(rate)}" for rate in (base, other)))
+
+    rows = [row(name, getattr(split.base, field), getattr(split.other, field)) for name, field in _RATES]
+    rows.append(("worst to best", phrases.extremes(split.base), phrases.extremes(split.other)))
+    return Grid(caption="All tasks of each run, 95% intervals", names=("", "A", "other"), rows=tuple(rows))
+
+
+_RATES = (("end to end", "end_to_end"), ("conditional", "conditional"), ("infra", "infra_share"))
+
+
+def _differences(split: SplitComparison) -> Grid:
+    rows = tuple(_difference(item) for item in (split.end_to_end, split.conditional, split.reward))
+    family = split.end_to_end.family
+    caption = f"Paired by task; p-values after Holm over {family} comparison{'' if family == 1 else 's'}; detectable: shown four times in five"
+    return Grid(caption=caption, names=("", "difference, 95%", "better, worse", "p, Holm", "detectable", "verdict"), rows=rows)
+
+
+def _difference(item: Difference) -> tuple[str, ...]:
+    scale, unit = (1.0, "") if item.what == "reward" else (100.0, " points")
+    if item.mean is None:
+        return (f"{item.what}\n{item.tasks:,} tasks", phrases.NO_DATA, "", "", "", item.why or "")
+    bounds = phrases.NO_DATA if item.low is None or item.high is None else f"{scale * item.low:+.3g} to {scale * item.high:+.3g}"
+    left_out = f", {item.left_out:,} left out" if item.left_out else ""
+    p_value = phrases.NO_DATA if item.p_adjusted is None else f"{item.p_adjusted:.3g}\n{item.test}"
+    smallest = phrases.NO_DATA if item.smallest is None else f"{scale * item.smallest:.3g}{unit}"
+    verdict = {True: "significant", False: "not significant", None: "not tested"}[item.significant]
+    tested = f"{verdict}\n{item.why}" if item.why else verdict
+    what = f"{item.what}\n{item.tasks:,} tasks{left_out}"
+    return (what, f"{scale * item.mean:+.3g}{unit}\n{bounds}", f"{item.won:,}, {item.lost:,}", p_value, smallest, tested)
+
+
+def _categories(categories: Sequence[CategoryComparison]) -> Grid:
+    rows = tuple(
+        (item.name, _success(item.base), _success(item.other), *(_difference(item.end_to_end)[place] for place in (1, 3, 5))) for item in categories
+    )
+    return Grid(
+        caption="End to end by category, Holm over the categories", names=("category", "A", "other", "difference", "p, Holm", "verdict"), rows=rows
+    )
+
+
+def _success(found: Accounting | None) -> str:
+    return phrases.NO_DATA if found is None else f"{phrases.percent(found.end_to_end.value)}\n{phrases.of(found.end_to_end)}"

@@ -1,0 +1,49 @@
+"""HTML by escape: every text is escaped unless it was made here. Knows no report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from html import escape
+
+from agentgym_cli.report.text import spelled
+
+LONGEST = 1000
+"""Most characters of a foreign text in one place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Html:
+    """Text that is HTML already; only ``element`` and ``joined`` make it."""
+
+    text: str
+
+
+Child = Html | str
+
+
+def element(name: str, *children: Child, attributes: Mapping[str, object] | None = None) -> Html:
+    """An element; text among its children and values of its attributes is escaped, ``name`` and the attributes' names are the program's own."""
+    given = "".join(f' {key}="{_escaped(str(value))}"' for key, value in (attributes or {}).items())
+    if name in _VOID:
+        return Html(f"<{name}{given}>")
+    return Html(f"<{name}{given}>{joined(children).text}</{name}>")
+
+
+_VOID = frozenset({"br", "meta"})
+
+
+def joined(children: Iterable[Child]) -> Html:
+    """Children one after the other."""
+    return Html("".join(child.text if isinstance(child, Html) else _escaped(child) for child in children))
+
+
+def lines(text: str) -> Html:
+    """Text whose line feeds are breaks."""
+    parts = text.split("\n")
+    return joined(child for number, part in enumerate(parts) for child in ((element("br"), part) if number else (part,)))
+
+
+def _escaped(text: str) -> str:
+    cut = text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
+    return escape("".join(map(spelled, cut)))

@@ -1,0 +1,225 @@
+"""Sections that every form of a report has, beside its parts and curves: diagnosis, averages, spending, published rows, tasks, rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from agentgym_cli.report import phrases
+from agentgym_cli.report.blocks import Block, Code, Facts, Grid, Prose, Section
+from agentgym_cli.report.figures import Averages, Macro
+from agentgym_cli.report.model import Matrix, Report
+from agentgym_cli.report.papers import PaperRow
+from agentgym_cli.report.spending import Amount
+from agentgym_cli.report.tries import TaskMean
+from agentgym_cli.report.verdict import FOUND, NO_DATA, QUIET, Finding
+
+_UNSOLVED_NAMED = 20
+
+
+def standing(report: Report) -> list[Section]:
+    """That a run is not over, and what it lacks; nothing for one that is."""
+    if report.standing.finished:
+        return []
+    blocks: list[Block] = [
+        Prose(text=f"This run has not finished ({report.header.status}); every number is of what was recorded so far.", tone="warning")
+    ]
+    blocks += [Prose(text=sentence) for sentence in report.standing.missing]
+    return [Section(title="In progress" if report.header.status == "in progress" else "Not finished", blocks=tuple(blocks))]
+
+
+def overlaps(report: Report) -> list[Section]:
+    """Tasks that evaluation shares with training, and other warnings of the frozen run."""
+    blocks = [Prose(text=sentence, tone="warning") for sentence in report.overlaps] + [Prose(text=sentence) for sentence in report.warnings]
+    title = "Overlaps of evaluation and training" if report.overlaps else "Said when the run was frozen"
+    return [Section(title=title, blocks=tuple(blocks))] if blocks else []
+
+
+def diagnosis(report: Report, *, queries: bool) -> list[Section]:
+    """What rules found, what was quiet, what could not be judged; ``queries`` adds the SQL of each finding."""
+    found = [finding for finding in report.findings if finding.state == FOUND]
+    blocks: list[Block] = []
+    for finding in found:
+        blocks += [Prose(text=f"{finding.rule}: {finding.said}", tone="warning")]
+        blocks += [Facts(pairs=(("called out when", finding.threshold), ("try", finding.advice)))]
+        blocks += [Code(what="rows", text=finding.rows)] if queries else []
+    if not found:
+        blocks.append(Prose(text="No rule found anything.", tone="good"))
+    rest = [("quiet", _named(report.findings, QUIET)), ("no data for", _named(report.findings, NO_DATA))]
+    blocks.append(Facts(pairs=tuple((name, names) for name, names in rest if names)))
+    return [Section(title=f"Diagnosis: {len(found)} of {len(report.findings)} rules found something", blocks=tuple(blocks))]
+
+
+def _named(findings: Sequence[Finding], state: str) -> str:
+    return ", ".join(finding.rule for finding in findings if finding.state == state)
+
+
+def quiet_rules(report: Report) -> Grid:
+    """Every rule that did not fire, with its evidence."""
+    rows = tuple((finding.rule, finding.state, finding.said, finding.threshold) for finding in report.findings if finding.state != FOUND)
+    return Grid(caption="Rules that found nothing", names=("rule", "", "evidence", "called out when"), rows=rows)
+
+
+def averages(report: Report) -> list[Section]:
+    """Pooled and macro averages of evaluations and training, named, where several scenarios are shown."""
+    named = [
+        (f"{part.phase} / {part.split}" + ("" if part.step is None else f", step {part.step}"), part.averages)
+        for part in report.parts
+        if part.averages and part.phase != "warm_start"
+    ]
+    named += [(f"{item.phase}, step {item.step}", item.averages) for item in report.averages]
+    rows = [row for name, found in named for row in _averaged(name, found)]
+    names = ("", "average", "end to end", "conditional", "infra")
+    grid = Grid(caption="Pooled: all episodes together. Macro: every scenario alike.", names=names, rows=tuple(rows))
+    return [Section(title="Averages", blocks=(grid,))] if rows else []
+
+
+def _averaged(name: str, found: Averages) -> Iterator[tuple[str, ...]]:
+    pooled = found.pooled
+    rates = (pooled.end_to_end, pooled.conditional, pooled.infra_share)
+    yield (name, "pooled", *(f"{phrases.percent(rate.value)}\n{phrases.interval(rate)}" for rate in rates))
+    macros = (found.macro_end_to_end, found.macro_conditional, found.macro_infra_share)
+    yield ("", f"macro over {len(found.macro_end_to_end.over)} {found.scenarios}", *map(_macro, macros))
+
+
+def _macro(macro: Macro) -> str:
+    without = f"\nwithout {len(macro.without)} that have no data" if macro.without else ""
+    return f"{phrases.percent(macro.value)}\n{phrases.bounds(macro.low, macro.high)}{without}"
+
+
+def several_tries(report: Report) -> list[Section]:
+    """pass@k, pass^k and avg@k."""
+    rows = [
+        (
+            f"{part.phase} / {part.split}",
+            str(item.k),
+            item.counted,
+            _mean(item.any_of),
+            _mean(item.all_of),
+            _mean(item.average),
+            _over(item.tasks, item.too_few),
+        )
+        for part in report.parts
+        for item in part.tries
+    ]
+    names = ("", "k", "counted", "pass@k", "pass^k", "avg@k", "tasks")
+    return [Section(title="Several tries at a task", blocks=(Grid(caption="Means over tasks", names=names, rows=tuple(rows)),))] if rows else []
+
+
+def _mean(mean: TaskMean) -> str:
+    return f"{phrases.percent(mean.value)}\n{phrases.bounds(mean.low, mean.high)}"
+
+
+def _over(tasks: int, too_few: int) -> str:
+    return f"{tasks:,}" + (f"\n{too_few:,} with fewer" if too_few else "")
+
+
+def stages(report: Report) -> list[Section]:
+    """Training by stage of the horizon."""
+    rows = []
+    for item in report.stages:
+        found = item.accounting
+        shares = [f"{phrases.percent(rate.value)} {phrases.of(rate)}\n{phrases.interval(rate)}" for rate in (found.end_to_end, found.conditional)]
+        extremes = phrases.extremes(found).replace(" to ", "\nto ")
+        where = f"horizon {item.horizon}\nsteps {item.first_step} to {item.last_step}"
+        rows.append((where, *shares, phrases.percent(found.infra_share.value), extremes))
+    names = ("stage", "end to end", "conditional", "infra", "worst to best")
+    return [Section(title="Training by stage of the horizon", blocks=(Grid(caption="Stages", names=names, rows=tuple(rows)),))] if rows else []
+
+
+def spending(report: Report) -> list[Section]:
+    """What the run took, what a success of it took, and how long a turn takes."""
+    found = report.spending
+    amounts = [("tokens read", found.tokens_read), ("tokens sampled", found.tokens_sampled), ("seconds on the clock", found.clock_seconds)]
+    amounts += [("GPU-hours", found.gpu_hours), ("cost", found.cost)]
+    each = {item.what: item for item in found.per_success}
+    rows = []
+    for name, amount in amounts:
+        per = each.get(name)
+        known = per is not None and per.value is not None
+        rows.append(
+            (name, _amount(amount), phrases.number(per.value) if per and known else phrases.NO_DATA, amount.why or (per.why if per else None) or "")
+        )
+    pairs = (("attempts", f"{found.attempts:,}, {found.infra_errors:,} ended in infra errors"), ("successes", f"{found.successes:,}"))
+    blocks: list[Block] = [
+        Facts(pairs=pairs),
+        Grid(caption="Over everything that was spent", names=("", "in all", "for each success", "why not"), rows=tuple(rows)),
+    ]
+    if report.latencies:
+        blocks.append(_latencies(report))
+    return [Section(title="Spending and latency", blocks=tuple(blocks))]
+
+
+def _amount(amount: Amount) -> str:
+    return phrases.number(amount.value)
+
+
+def _latencies(report: Report) -> Grid:
+    rows = tuple(
+        (item.phase, f"{item.turns:,}", *(phrases.number(value) for value in (item.policy_p50, item.policy_p95, item.env_p50, item.env_p95)))
+        for item in report.latencies
+    )
+    names = ("phase", "turns kept", "policy p50", "policy p95", "world p50", "world p95")
+    return Grid(caption="Seconds of one turn, median and 95th percentile", names=names, rows=rows)
+
+
+def papers(report: Report, *, brief: bool) -> list[Section]:
+    """Published rows beside the run's; what keeps each from being the same measurement is said once for all.
+
+    ``brief`` shows only whole splits of the last evaluation.
+    """
+    rows = list(report.papers)
+    if brief and rows:
+        last = max(rows, key=lambda row: (row.step or 0, row.phase == "eval_after"))
+        rows = [row for row in rows if not row.category and (row.phase, row.step) == (last.phase, last.step)]
+    if not rows:
+        return []
+    names = ("model", "this run", "paper", "points, 95%", "verdict")
+    grid = Grid(caption="End-to-end success, this run and the papers", names=names, rows=tuple(map(_paper, rows)))
+    said = dict.fromkeys(f"{item.what}: {item.ours} here, {item.theirs} there; {item.why}" for row in rows for item in row.incomparable)
+    notes = dict.fromkeys(f"{row.model}: {row.note}" for row in rows if row.note)
+    return [Section(title="Beside published results", blocks=(grid, *(Prose(text=sentence) for sentence in (*said, *notes))))]
+
+
+def _paper(row: PaperRow) -> tuple[str, ...]:
+    where = f"{row.model}\narXiv {row.source}" + (f"\n{row.category}" if row.category else "")
+    theirs = f"{phrases.percent(row.theirs.value)}" + (f" {phrases.of(row.theirs)}" if row.theirs.denominator else "\nof ?")
+    gap = phrases.NO_DATA if row.points is None else f"{row.points:+.1f}\n{phrases.signed(row.low, row.high)}"
+    verdict = {True: "within noise", False: "differs", None: phrases.NO_DATA}[row.within_noise]
+    return (where, f"{row.phase} / {row.split}\n{phrases.percent(row.ours.value)} {phrases.of(row.ours)}", theirs, gap, verdict)
+
+
+def matrices(report: Report, most: int) -> list[Section]:
+    """Tasks by evaluations, up to ``most`` of each split; 0 gives the counts and the names of those never solved."""
+    return [_matrix(matrix, most) for matrix in report.matrices if matrix.tasks]
+
+
+def _matrix(matrix: Matrix, most: int) -> Section:
+    never = [task.task for task in matrix.tasks if not any(task.solved)]
+    solved = [sum(bool(task.solved[place]) for task in matrix.tasks) for place in range(len(matrix.evaluations))]
+    pairs = [
+        (name, f"{count:,} of {len(matrix.tasks):,} tasks solved in every episode") for name, count in zip(matrix.evaluations, solved, strict=True)
+    ]
+    named = ", ".join(never[:_UNSOLVED_NAMED]) + (f" and {len(never) - _UNSOLVED_NAMED:,} more" if len(never) > _UNSOLVED_NAMED else "")
+    pairs += [("in none", named)] if never else []
+    if matrix.of > len(matrix.tasks):
+        pairs.append(("not shown", f"{matrix.of - len(matrix.tasks):,} more tasks, which view per_task has"))
+    blocks: list[Block] = [Facts(pairs=tuple(pairs))]
+    if most:
+        shown = matrix.tasks[:most]
+        rows = tuple((task.task, task.category, *(cell or phrases.NO_DATA for cell in task.cells)) for task in shown)
+        marks = tuple(("", "", *({True: "good", False: "bad", None: "weak"}[solved] for solved in task.solved)) for task in shown)
+        caption = "Successes of scheduled episodes" + (f", the first {len(shown):,} tasks" if len(shown) < matrix.of else "")
+        blocks.append(Grid(caption=caption, names=("task", "category", *matrix.evaluations), rows=rows, marks=marks))
+    return Section(title=f"Tasks of {matrix.split}", blocks=tuple(blocks))
+
+
+def rules(report: Report) -> list[Section]:
+    """Reward definition and stopping rules, as frozen."""
+    groups = dict.fromkeys(item.about for item in report.settings)
+    blocks: list[Block] = []
+    for about in groups:
+        blocks += [
+            Prose(text=f"{about.capitalize()}:"),
+            Facts(pairs=tuple((item.key, item.value) for item in report.settings if item.about == about)),
+        ]
+    return [Section(title="Rules of reward and stopping, as frozen", blocks=tuple(blocks))] if blocks else []
