@@ -1,9 +1,7 @@
-"""Writes the generated blocks of the pages in this folder: help texts, keys of a dialect, exit codes, checks of a probe and of a policy,
-what engines can do.
+"""Writes the generated blocks of the pages in this folder: help texts, tables of keys, exit codes, checks, what engines can do.
 
 ``python docs/generate.py`` brings every page up to date; a test fails while one is not. A block stands between ``<!-- end -->`` and one of
-``<!-- agentgym VERB --help -->``, ``<!-- dialect keys -->``, ``<!-- exit codes -->``, ``<!-- checks -->``, ``<!-- policy checks -->`` and
-``<!-- engine features -->``.
+``<!-- agentgym VERB --help -->``, ``<!-- dialect keys -->``, ``<!-- exit codes -->``, ``<!-- checks -->`` and their like in ``BLOCK``.
 """
 
 from __future__ import annotations
