@@ -41,6 +41,8 @@ VARIABLES: dict[str, str | None] = {
     "PY_COLORS": None,
     "GITHUB_ACTIONS": None,
 }
+PARALLEL = ["-n", "2", "--dist", "loadscope"]
+"""Two processes; what a module's tests share is made once."""
 ELSEWHERE = "not gpu and not network and not verl and not tokens and not drill"
 
 
@@ -90,19 +92,19 @@ def types(session: nox.Session) -> None:
 @nox.session(tags=["ci"])
 def tests(session: nox.Session) -> None:
     """The unit suite, in an environment without torch: under a minute."""
-    pytest(session, 900, "core", "--ignore=tests/habits", "-m", f"not slow and not e2e and not torch and not worlds and {ELSEWHERE}")
+    pytest(session, 900, "core", *PARALLEL, "--ignore=tests/habits", "-m", f"not slow and not e2e and not torch and not worlds and {ELSEWHERE}")
 
 
 @nox.session(tags=["ci"])
 def learn(session: nox.Session) -> None:
     """The unit tests that need torch."""
-    pytest(session, 600, "local", "-m", f"torch and not slow and not e2e and not worlds and {ELSEWHERE}")
+    pytest(session, 600, "local", *PARALLEL, "-m", f"torch and not slow and not e2e and not worlds and {ELSEWHERE}")
 
 
 @nox.session(tags=["ci"])
 def worlds(session: nox.Session) -> None:
     """The tests of worlds that need packages of their own, or Java."""
-    pytest(session, 1200, "worlds", "-m", f"worlds and {ELSEWHERE}")
+    pytest(session, 1200, "worlds", *PARALLEL, "-m", f"worlds and {ELSEWHERE}")
 
 
 @nox.session(tags=["ci"])
@@ -114,13 +116,13 @@ def tokens(session: nox.Session) -> None:
 @nox.session(tags=["ci"])
 def slow(session: nox.Session) -> None:
     """Tests of more than a second or two."""
-    pytest(session, 1200, "local", "-m", f"slow and not e2e and not worlds and {ELSEWHERE}")
+    pytest(session, 1200, "local", *PARALLEL, "-m", f"slow and not e2e and not worlds and {ELSEWHERE}")
 
 
 @nox.session(tags=["ci"])
 def e2e(session: nox.Session) -> None:
     """Real servers, whole commands, and the wheel in an empty folder."""
-    pytest(session, 1800, "local", "-m", f"e2e and not worlds and {ELSEWHERE}")
+    pytest(session, 1800, "local", *PARALLEL, "-m", f"e2e and not worlds and {ELSEWHERE}")
 
 
 @nox.session(tags=["ci"])
