@@ -53,42 +53,41 @@ group by s.segment, s.resumed_from_step, s.started, s.ended, s.status, s.drift
 order by s.segment
 """
 
+_ONE_SEGMENT = """
+select
+    segment, resumed_from_step, started, ended, status, drift, 0 as superseded_attempts, 0 as superseded_outcomes, 0 as superseded_records
+from segments where run = ?
+"""
+
+# One pass over the episodes: everything else is added up from its rows by task.
 _COUNTS = f"""
-with episodes as (select *, {_STEP} as at_step from episodes_final where run = ?),
-per_task as (
+with per_task as (
     select
-        phase, split, at_step, category, task, count(*) as n, count(*) filter (outcome = 'success') as x,
-        count(*) filter (outcome in ('success', 'failure')) as m, count(*) filter (outcome = 'infra_error') as f
-    from episodes group by all
-),
-clusters as (
-    select
-        phase, split, at_step, category, max(n) as most_samples, count(*) as tasks, count(*) filter (m > 0) as tasks_scored,
-        sum(x * x) as xx, sum(x * n) as xn, sum(n * n) as nn, sum(x * m) as xm, sum(m * m) as mm, sum(f * f) as ff, sum(f * n) as fn
-    from per_task group by all
-),
-counts as (
-    select
-        phase, split, at_step, category, count(*) as scheduled, count(*) filter (outcome = 'success') as success,
-        count(*) filter (outcome = 'failure') as failure, count(*) filter (outcome = 'infra_error') as infra_error,
+        phase, split, {_STEP} as at_step, category, task, count(*) as n, count(*) filter (outcome = 'success') as x,
+        count(*) filter (outcome = 'failure') as lost, count(*) filter (outcome = 'infra_error') as f,
         count(*) filter (outcome = 'missing') as missing, count(*) filter (by_verifier) as by_verifier,
         count(*) filter (outcome = 'infra_error' and action_induced) as action_induced, count(*) filter (truncated) as truncated,
         count(*) filter (first_outcome = 'success') as first_success, count(*) filter (first_outcome = 'failure') as first_failure,
         count(*) filter (first_outcome = 'infra_error') as first_infra_error, count(*) filter (first_outcome = 'missing') as first_missing,
-        count(*) filter (attempts > 1) as retried, coalesce(sum(turns_count), 0) as turns,
-        coalesce(sum(invalid_actions), 0) as invalid_actions, coalesce(sum(prompt_tokens), 0) as prompt_tokens,
-        coalesce(sum(action_tokens), 0) as action_tokens, coalesce(sum(seconds), 0) as seconds,
-        coalesce(sum(policy_seconds), 0) as policy_seconds, coalesce(sum(env_seconds), 0) as env_seconds
-    from episodes group by all
-)
+        count(*) filter (attempts > 1) as retried, sum(turns_count) as turns, sum(invalid_actions) as invalid_actions,
+        sum(prompt_tokens) as prompt_tokens, sum(action_tokens) as action_tokens, sum(seconds) as seconds,
+        sum(policy_seconds) as policy_seconds, sum(env_seconds) as env_seconds
+    from episodes_final where run = ? group by all
+),
+scored as (select *, x + lost as m from per_task)
 select
-    c.phase, c.split, c.at_step, c.category, c.scheduled, c.success, c.failure, c.infra_error, c.missing, c.by_verifier, c.action_induced,
-    c.truncated, c.first_success, c.first_failure, c.first_infra_error, c.first_missing, c.retried, c.turns, c.invalid_actions,
-    c.prompt_tokens, c.action_tokens, c.seconds, c.policy_seconds, c.env_seconds, k.most_samples, k.tasks, k.tasks_scored,
-    k.xx, k.xn, k.nn, k.xm, k.mm, k.ff, k.fn
-from counts c join clusters k
-on k.phase = c.phase and k.split = c.split and k.at_step is not distinct from c.at_step and k.category = c.category
-order by c.at_step nulls first, c.split, c.category
+    phase, split, at_step, category, sum(n) as scheduled, sum(x) as success, sum(lost) as failure, sum(f) as infra_error,
+    sum(missing) as missing, sum(by_verifier) as by_verifier, sum(action_induced) as action_induced, sum(truncated) as truncated,
+    sum(first_success) as first_success, sum(first_failure) as first_failure, sum(first_infra_error) as first_infra_error,
+    sum(first_missing) as first_missing, sum(retried) as retried, coalesce(sum(turns), 0) as turns,
+    coalesce(sum(invalid_actions), 0) as invalid_actions, coalesce(sum(prompt_tokens), 0) as prompt_tokens,
+    coalesce(sum(action_tokens), 0) as action_tokens, coalesce(sum(seconds order by task), 0) as seconds,
+    coalesce(sum(policy_seconds order by task), 0) as policy_seconds, coalesce(sum(env_seconds order by task), 0) as env_seconds,
+    max(n) as most_samples, count(*) as tasks, count(*) filter (m > 0) as tasks_scored,
+    sum(x * x) as xx, sum(x * n) as xn, sum(n * n) as nn, sum(x * m) as xm, sum(m * m) as mm, sum(f * f) as ff, sum(f * n) as fn
+from scored
+group by phase, split, at_step, category
+order by at_step nulls first, split, category
 """
 
 _STOPS = f"""
@@ -192,7 +191,12 @@ def find_run(connection: Connection, text: str) -> RunRow:
 
 def segments(connection: Connection, run: str) -> list[SegmentRow]:
     """Segments of a run in order."""
-    return fetch(connection, SegmentRow, _SEGMENTS, [run])
+    return fetch(connection, SegmentRow, _SEGMENTS if _resumed(connection, run) else _ONE_SEGMENT, [run])
+
+
+def _resumed(connection: Connection, run: str) -> bool:
+    """True when a run has several segments: only then can a record be superseded, and looking for such records is dear."""
+    return len(rows_of(connection, "select 1 from segments where run = ? limit 2", [run])) > 1
 
 
 def counts(connection: Connection, run: str) -> list[CountsRow]:
@@ -201,7 +205,7 @@ def counts(connection: Connection, run: str) -> list[CountsRow]:
     Raises:
         StoreError: an attempt or outcome counts although its episode is not scheduled (any more): the schedule would not be the denominator.
     """
-    strays = rows_of(connection, _UNSCHEDULED, [run])
+    strays = rows_of(connection, _UNSCHEDULED, [run]) if _resumed(connection, run) else []
     if strays:
         raise StoreError(f"run {run!r}: expected every record to be scheduled, got {', '.join(str(stray[0]) for stray in strays)}")
     return by_phase(fetch(connection, CountsRow, _COUNTS, [run]))
