@@ -21,8 +21,9 @@ _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "autoload_known_extensions": "false",
     "autoinstall_known_extensions": "false",
     "python_enable_replacements": "false",
-    # Loads and reports run beside training: they take one core, not all.
+    # Loads and reports run beside training: they take one core, not all, and not its memory; what does not fit goes to disk.
     "threads": "1",
+    "memory_limit": "2GB",
 }
 _HOLDER = re.compile(r"held in (?P<program>.+?) \(PID (?P<pid>\d+)\)")
 _LOCKED = ("Could not set lock", "different configuration than existing connections")

@@ -105,3 +105,8 @@ def test_several_runs_load_into_one_store_at_the_same_time(tmp_path: Path, store
     assert [process.wait(timeout=120) for process in loads] == [0, 0, 0]
     with open_for_reading(store) as connection:
         assert rows_of(connection, "select run from runs order by run") == [("r1",), ("r2",), ("r3",)]
+
+
+def test_a_store_takes_one_core_and_a_bounded_share_of_memory(tmp_path: Path) -> None:
+    with open_for_writing(tmp_path / "x.duckdb") as opened:
+        assert rows_of(opened, "select current_setting('threads'), current_setting('memory_limit')") == [(1, "1.8 GiB")]
