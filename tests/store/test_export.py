@@ -18,7 +18,7 @@ from tests.store.builders import make_run, make_scheduled, make_segment, settled
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
-    name = "../../out; drop table runs"
+    name = "out; drop table runs"
     records = [make_run(name), make_segment(run=name), *settled(make_scheduled(0, run=name), "success")]
     load(write_journal(folder / "r1", records), folder / "x.duckdb")
     return folder / "x.duckdb"
