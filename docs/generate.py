@@ -23,6 +23,7 @@ from agentgym_cli.env.dialect_schema import DialectSpec
 from agentgym_cli.episode.qualification.findings import CHECKS as POLICY_CHECKS
 from agentgym_cli.errors import AgentgymError, ExitCode
 from agentgym_cli.recipe import features
+from agentgym_cli.report import diagnosis, gate_file
 
 PAGES = Path(__file__).parent
 BLOCK = re.compile(
@@ -54,6 +55,10 @@ def body(what: str) -> str:
         return dialect_keys()
     if what == "engine features":
         return features.table()
+    if what == "gate keys":
+        return gate_file.keys_table()
+    if what == "diagnosis rules":
+        return diagnosis.rules_table()
     return f"```text\n{help_text(what.split()[1:])}\n```\n"
 
 

@@ -166,11 +166,18 @@ def capacity(recipe: RecipeFile, overrides: Overrides = None, as_json: AsJson = 
     show_capacity(estimate_capacity(recipe, overrides or []), as_json=as_json)
 
 
-@app.command(short_help="Report a run with both denominators.")
+@app.command(short_help="Report a run, compare runs, or judge one by a gate.")
 def report(
-    run: Annotated[str, typer.Argument(help="Run name, unique beginning of one, or run folder.", show_default=False)],
-    store: Annotated[Path, typer.Option("--store", help="Store file that holds the run.")] = Path("results.duckdb"),
-    form: Annotated[str, typer.Option("--format", help="terminal, md or json.")] = "terminal",
+    runs: Annotated[
+        list[str], typer.Argument(metavar="RUN...", help="Run name, unique beginning of one, or run folder; others are compared with the first.")
+    ],
+    store: Annotated[Path, typer.Option("--store", help="Store file that holds the runs.")] = Path("results.duckdb"),
+    form: Annotated[str, typer.Option("--format", help="terminal, md, json, html or csv (one line an episode).")] = "terminal",
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file, not to standard output.", show_default=False)] = None,
+    x: Annotated[str | None, typer.Option("--x", help="Draw curves against steps, turns, tokens or seconds.", show_default=False)] = None,
+    gate: Annotated[
+        Path | None, typer.Option("--gate", help="Judge the run by this file; exit 8 when a rule is not met.", show_default=False)
+    ] = None,
     tokens: Annotated[bool, typer.Option("--tokens", help="Show the tokens of --episode in place of the report.")] = False,
     episode: Annotated[
         str | None, typer.Option("--episode", help="Episode for --tokens, e.g. eval/test/0/textcraft_3/0.", show_default=False)
@@ -178,17 +185,19 @@ def report(
     attempt: Annotated[int | None, typer.Option("--attempt", help="Its attempt; the last one with tokens.", show_default=False)] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Report a run: both denominators, intervals, stop reasons, the training curve."""
-    from agentgym_cli.cli.show import show_report
+    """Report a run: both denominators, intervals, diagnosis, curves. Compare several runs, or judge one by a gate."""
+    from agentgym_cli.cli.show_report import show_answer
     from agentgym_cli.cli.show_tokens import show_tokens
-    from agentgym_cli.verbs.report import report_on
+    from agentgym_cli.verbs.report import ReportWords, answer, check_words
     from agentgym_cli.verbs.tokens import one_or_the_other, view_tokens
 
     one_or_the_other(tokens, episode, attempt, form)
+    words = ReportWords(runs=runs, database=store, form="json" if as_json else form, output=output, x=x, gate=gate)
     if tokens:
-        show_tokens(view_tokens(run, episode, store, attempt=attempt), as_json=as_json or form == "json")
+        check_words(words, tokens=True)
+        show_tokens(view_tokens(runs[0], episode, store, attempt=attempt), as_json=words.form == "json")
     else:
-        show_report(report_on(run, store), form="json" if as_json else form)
+        show_answer(answer(words), form=words.form, output=output)
 
 
 @app.command(short_help="Freeze a recipe and print its digest.")

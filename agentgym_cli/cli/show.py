@@ -12,10 +12,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from agentgym_cli.cli.live import StderrProgress, stderr_progress
-from agentgym_cli.errors import Degraded, RecipeError
+from agentgym_cli.errors import Degraded
 
 if TYPE_CHECKING:
-    from agentgym_cli.report.model import Report
     from agentgym_cli.store.digest import ResultsDigest
     from agentgym_cli.store.loader import LoadReport
     from agentgym_cli.verbs.capacity import CapacityAnswer
@@ -35,37 +34,20 @@ def print_json(value: object) -> None:
 
 def run_and_report(verb: Callable[[Request, StderrProgress], Finished], request: Request, *, as_json: bool) -> None:
     """Run ``train`` or ``eval``, print the report of its run. Raises Degraded when its infra share is too large and that is not allowed."""
+    from agentgym_cli.cli.show_report import show_answer
     from agentgym_cli.verbs.report import report_on
 
     progress = stderr_progress()
     finished = verb(request, progress)
     prepared = finished.prepared
     if finished.store_trouble is None:
-        show_report(report_on(prepared.name, prepared.database), form="json" if as_json else "terminal")
+        show_answer(report_on(prepared.name, prepared.database), form="json" if as_json else "terminal")
     else:
         progress.note("report", f"waits for the store: agentgym store rebuild, then agentgym report {prepared.name}")
     if finished.degraded is not None:
         if not request.allow_degraded:
             raise Degraded(finished.degraded, "look at the causes in the report; --allow-degraded accepts the run as it is")
         progress.warn(finished.degraded)
-
-
-def show_report(report: Report, *, form: str) -> None:
-    """Print a report as ``terminal``, ``md`` or ``json``. Raises RecipeError for another form."""
-    if form == "terminal":
-        from agentgym_cli.report.terminal import print_report
-
-        print_report(report, stdout_console())
-    elif form == "md":
-        from agentgym_cli.report.markdown import render
-
-        sys.stdout.write(render(report))
-    elif form == "json":
-        from agentgym_cli.report.jsonout import to_json
-
-        sys.stdout.write(to_json(report) + "\n")
-    else:
-        raise RecipeError(f"--format: expected terminal, md or json, got {form!r}")
 
 
 def show_rebuilt(reports: Sequence[LoadReport], *, as_json: bool) -> None:

@@ -20,6 +20,7 @@ from agentgym_cli.report.model import (
     Header,
     Latency,
     Part,
+    PastDecision,
     Pointer,
     Probe,
     Report,
@@ -36,6 +37,7 @@ from agentgym_cli.report.statistics.intervals import difference
 from agentgym_cli.report.statistics.paired import paired
 from agentgym_cli.report.tries import tries
 from agentgym_cli.store.diagnosis_rows import AxisRow, MatrixRow
+from agentgym_cli.store.gates import GateRow
 from agentgym_cli.store.rows import (
     AttemptsRow,
     CheckpointRow,
@@ -75,6 +77,7 @@ class Rows:
     latencies: Sequence[LatencyRow]
     signals: Signals
     matrix: Sequence[MatrixRow]
+    gates: Sequence[GateRow]
     x: str = "steps"
     """What curves are drawn against."""
     axis: Sequence[AxisRow] = ()
@@ -107,6 +110,10 @@ def assemble(rows: Rows) -> Report:
         segments=tuple(_segment(row) for row in rows.segments),
         probes=tuple(Probe(url=row.url, name=row.name, result=row.result, detail=row.detail) for row in rows.probes),
         checkpoints=tuple(Checkpoint(step=row.step, path=row.path, digest=row.digest) for row in rows.checkpoints),
+        gates=tuple(
+            PastDecision(gate=row.gate, gate_digest=row.gate_digest, baseline=row.baseline, passed=row.passed, decided=row.decided)
+            for row in rows.gates
+        ),
         reproduce=_reproduce(rows.run, facts),
     )
 

@@ -12,7 +12,7 @@ from agentgym_cli.report.conditions import read_conditions
 from agentgym_cli.report.learning import CURVES
 from agentgym_cli.report.model import Report
 from agentgym_cli.report.signals import WATCHED, Signals, series
-from agentgym_cli.store import diagnosis_queries, queries, task_queries
+from agentgym_cli.store import diagnosis_queries, gates, queries, task_queries
 from agentgym_cli.store.db import Connection
 from agentgym_cli.store.opening import open_for_reading
 from agentgym_cli.store.rows import CountsRow, RunRow
@@ -57,6 +57,7 @@ def read_rows(connection: Connection, run: str, x: str = "steps") -> Rows:
         latencies=latencies,
         signals=_signals(connection, found, counts, latencies, spending),
         matrix=diagnosis_queries.matrix(connection, found.run, MOST_TASKS),
+        gates=gates.decisions(connection, found.run),
         x=x,
         axis=() if x == "steps" else diagnosis_queries.axis(connection, found.run),
     )

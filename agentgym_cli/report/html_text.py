@@ -23,8 +23,8 @@ Child = Html | str
 
 
 def element(name: str, *children: Child, attributes: Mapping[str, object] | None = None) -> Html:
-    """An element; text among its children and values of its attributes is escaped, ``name`` and the attributes' names are the program's own."""
-    given = "".join(f' {key}="{_escaped(str(value))}"' for key, value in (attributes or {}).items())
+    """An element; text among its children is cut and escaped, so are values of attributes, but not cut; names are the program's own."""
+    given = "".join(f' {key}="{_escaped(str(value), cut=False)}"' for key, value in (attributes or {}).items())
     if name in _VOID:
         return Html(f"<{name}{given}>")
     return Html(f"<{name}{given}>{joined(children).text}</{name}>")
@@ -44,6 +44,6 @@ def lines(text: str) -> Html:
     return joined(child for number, part in enumerate(parts) for child in ((element("br"), part) if number else (part,)))
 
 
-def _escaped(text: str) -> str:
-    cut = text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
-    return escape("".join(map(spelled, cut)))
+def _escaped(text: str, *, cut: bool = True) -> str:
+    kept = text[: LONGEST - 3] + "..." if cut and len(text) > LONGEST else text
+    return escape("".join(map(spelled, kept)))

@@ -303,6 +303,17 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PastDecision:
+    """What a gate decided about the run."""
+
+    gate: str
+    gate_digest: str
+    baseline: str | None
+    passed: bool
+    decided: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pointer:
     """A command, a file or a query by which a number can be followed or made again."""
 
@@ -338,5 +349,6 @@ class Report:
     segments: tuple[Segment, ...]
     probes: tuple[Probe, ...]
     checkpoints: tuple[Checkpoint, ...]
+    gates: tuple[PastDecision, ...]
     reproduce: tuple[Pointer, ...]
     schema: int = SCHEMA

@@ -213,6 +213,16 @@ def _matrix(matrix: Matrix, most: int) -> Section:
     return Section(title=f"Tasks of {matrix.split}", blocks=tuple(blocks))
 
 
+def gates(report: Report) -> list[Section]:
+    """What gates decided about the run."""
+    rows = tuple(
+        (item.gate, "passed" if item.passed else "not passed", item.decided.replace("+00:00", "Z"), item.baseline or "", item.gate_digest[:12])
+        for item in report.gates
+    )
+    grid = Grid(caption="Evidence is in table gates of the store", names=("gate", "", "decided", "baseline", "SHA-256"), rows=rows)
+    return [Section(title="Decisions of gates", blocks=(grid,))] if rows else []
+
+
 def rules(report: Report) -> list[Section]:
     """Reward definition and stopping rules, as frozen."""
     groups = dict.fromkeys(item.about for item in report.settings)

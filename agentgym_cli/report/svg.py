@@ -13,9 +13,9 @@ from agentgym_cli.report.html_text import Html, element
 OUTCOMES = ("success", "failure", "infra error", "missing")
 """In the order of the bars; the classes are ``o0`` to ``o3``."""
 _WIDTH = 760
-_LABEL, _RIGHT = 210, 70
+_LABEL, _RIGHT = 252, 60
 _ROW, _BAR = 34, 20
-_LONGEST_LABEL = 34
+_LONGEST_LABEL = 40
 _LEFT, _TOP, _HEIGHT, _BOTTOM = 56, 22, 190, 40
 _LEAST_FOR_TEXT = 34.0
 """Pixels of a bar in which a number has room."""

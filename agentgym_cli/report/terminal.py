@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from rich.console import Console
 from rich.padding import Padding
@@ -53,10 +53,11 @@ class _Page:
             grid.add_row(Text(self.clean(name)), Text(self.clean(value)))
         self._indented(grid)
 
-    def table(self, names: list[str], rows: Iterable[list[str]]) -> None:
+    def table(self, names: list[str], rows: Iterable[list[str]], words: Container[int] = (0,)) -> None:
+        """Columns whose numbers are in ``words`` stand left, all others right."""
         table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
         for number, name in enumerate(names):
-            table.add_column(Text(name), header_style="dim", overflow="fold", justify="left" if number == 0 else "right")
+            table.add_column(Text(self.clean(name)), header_style="dim", overflow="fold", justify="left" if number in words else "right")
         for row in rows:
             table.add_row(*(Text("\n".join(map(self.clean, cell.split("\n")))) for cell in row))
         self._indented(table)
@@ -72,7 +73,9 @@ class _Page:
             self.facts(block.pairs)
         elif isinstance(block, Grid):
             self.indented(self.clean(block.caption), "dim")
-            self.table(list(block.names), map(list, block.rows))
+            columns = zip(*block.rows, strict=True)
+            words = [place for place, cells in enumerate(columns) if not all(map(_number, cells))]
+            self.table(list(block.names), map(list, block.rows), words)
         elif isinstance(block, Prose):
             style = {"warning": "yellow", "good": "green"}.get(block.tone, "")
             self.indented(for_terminal(block.text, ascii_only=self.ascii_only, limit=_PARAGRAPH), style)
@@ -81,6 +84,10 @@ class _Page:
 
     def _indented(self, table: Table) -> None:
         self.console.print(Padding(table, (0, 0, 0, 2), expand=False), width=self.width)
+
+
+def _number(cell: str) -> bool:
+    return cell in ("", phrases.NO_DATA) or cell.lstrip("+-")[:1].isdigit()
 
 
 def print_report(report: Report, console: Console) -> None:
@@ -97,7 +104,7 @@ def print_report(report: Report, console: Console) -> None:
     _sections(page, (*sections.stages(report), *sections.spending(report), *sections.papers(report, brief=True), *sections.matrices(report, 0)))
     _segments(page, report)
     _probes(page, report)
-    _sections(page, sections.rules(report))
+    _sections(page, (*sections.rules(report), *sections.gates(report)))
     page.heading("How to reproduce")
     page.facts((pointer.what, pointer.how) for pointer in report.reproduce)
 

@@ -10,6 +10,7 @@ SHOWN = 200
 # CSI and OSC sequences, then any other two-character escape; ESC and the C1 forms of CSI and OSC alike.
 _ESCAPES = re.compile(r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b\]|\x9d)[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?|\x1b[ -/]*[0-~]?")
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 _MARKUP = re.compile(r"([\\`*_{}\[\]#!|~$])")
 
 
@@ -41,6 +42,15 @@ def for_markdown(text: str, limit: int = SHOWN) -> str:
     shown = "".join(spelled(character) for character in _cut(text, limit))
     shown = shown.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return _MARKUP.sub(r"\\\1", shown)
+
+
+def for_csv(text: str) -> str:
+    """A cell of a table that no spreadsheet takes for a formula: an apostrophe stands before ``=``, ``+``, ``-``, ``@`` and their wide forms.
+
+    Control and direction characters, line feeds and tabs too, are shown as escapes.
+    """
+    shown = "".join(map(spelled, text))
+    return f"'{shown}" if shown.lstrip().startswith(_FORMULA) or text.startswith(("\t", "\r", "\n")) else shown
 
 
 def for_code(text: str) -> str:

@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from agentgym_cli.store import records
 from agentgym_cli.store.db import Connection, Patience, connect, rows_of
+from agentgym_cli.store.gates import GateRow
 from agentgym_cli.store.migrations import migrate
 from agentgym_cli.store.tables import ATTEMPTS, OUTCOMES, SCHEDULED, TABLES, TURNS, Table
 
@@ -21,6 +22,7 @@ _FINAL = "the latest segment's where several count; superseded ones are left out
 _MEANINGS: Mapping[str, str] = MappingProxyType(
     {
         "migrations": "What has been applied to this store.",
+        "gates": " ".join((GateRow.__doc__ or "").split()),
         "journals": "How far each journal file has been loaded, so that loading again is cheap.",
         "segment_limits": "Up to which position the records of a segment still count.",
         "episode_positions": "Where each episode stands in its run: 0 in phases `warm_start`, `eval_before` and `eval`, else its step.",
@@ -147,6 +149,8 @@ def _meaning(name: str, column: str) -> str:
     own = _OWN_COLUMNS.get(f"{name}.{column}")
     if own is not None:
         return own
+    if name == "gates":
+        return _class_docstrings(GateRow)[column]
     base = name.removesuffix("_final").removesuffix("_now")
     sources = [table for table in TABLES if table.name == base] or [SCHEDULED, OUTCOMES, ATTEMPTS]
     if sources[0] is TURNS:

@@ -6,6 +6,7 @@ loaded again record by record, which says what is wrong or leaves out what is th
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from agentgym_cli.errors import StoreError
+from agentgym_cli.recipe.wording import shown
 from agentgym_cli.store.bulk import BULK, Sorted, Unsure, append, one_by_one, refuse_repeated, sort_lines
 from agentgym_cli.store.db import Connection, Patience, StoreBusy, first_row, refused_rows, transaction
 from agentgym_cli.store.insert import conflict, insert_rows, insert_segments, refuse_unscheduled
@@ -30,6 +32,8 @@ CHUNK_BYTES = 32 * 1024 * 1024
 BULK_BYTES = 256 * 1024
 """A smaller block is decoded line by line, which is quicker then."""
 _MARK_BYTES = 4096
+_PLAIN_NAME = re.compile(r"(?!\.{1,2}\Z)[^/\\\x00-\x1f\x7f]{1,255}")
+"""A run's name is that of a folder in the folder of runs and can lead nowhere else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +84,8 @@ def _run_name(paths: Sequence[Path]) -> str | None:
         for line in read_segment(path):
             if not isinstance(line.record, RunRecord | ImportedRunRecord):
                 raise StoreError(f"{path}:1: expected the run's own record, got {type(line.record).__name__}")
+            if not _PLAIN_NAME.fullmatch(line.record.run):
+                raise StoreError(f"{path}:1: expected the name of a folder as the run's name, got {shown(line.record.run)}")
             return line.record.run
     return None
 

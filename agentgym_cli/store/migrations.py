@@ -54,7 +54,16 @@ def m005_episodes(connection: Connection) -> None:
         connection.execute(statement)
 
 
-MIGRATIONS: tuple[Migration, ...] = (m001_tables, m002_views, m003_drift, m004_budgets, m005_episodes)
+def m006_gates(connection: Connection) -> None:
+    """What gates decided about runs."""
+    connection.execute(
+        "create table gates ("
+        "run varchar not null, gate varchar not null, gate_digest varchar not null, baseline varchar, passed boolean not null,"
+        " evidence varchar not null, decided varchar not null)"
+    )
+
+
+MIGRATIONS: tuple[Migration, ...] = (m001_tables, m002_views, m003_drift, m004_budgets, m005_episodes, m006_gates)
 
 
 def pending(connection: Connection, migrations: Sequence[Migration] = MIGRATIONS) -> list[Migration]:

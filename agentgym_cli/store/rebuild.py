@@ -7,6 +7,7 @@ from pathlib import Path
 
 from agentgym_cli.errors import StoreError
 from agentgym_cli.store.db import Patience, StoreBusy
+from agentgym_cli.store.gates import GateRow, every_decision, record_gates
 from agentgym_cli.store.journal import journal_folder
 from agentgym_cli.store.loader import LoadReport, load_into
 from agentgym_cli.store.opening import PATIENT, open_for_writing
@@ -20,13 +21,15 @@ def rebuild(runs_dir: Path, database: Path, patience: Patience = PATIENT) -> lis
         StoreError: there is no journal, or a journal cannot be believed; the old store is left as it was.
     """
     run_dirs = sorted(folder for folder in runs_dir.glob("*") if journal_folder(folder).is_dir())
+    _refuse_outside(runs_dir, run_dirs)
     if not run_dirs:
         raise StoreError(f"{runs_dir}: expected folders with a journal, got none", hint="name the folder of runs, e.g. agentgym store rebuild runs")
-    _refuse_held(database, patience)
+    decided = _decided(database, patience)
     fresh = database.with_name(f"{database.name}.{os.getpid()}.new")
     try:
         with open_for_writing(fresh, patience) as connection:
             reports = [load_into(connection, run_dir) for run_dir in run_dirs]
+            record_gates(connection, decided)
         # A write-ahead log left by a crash belongs to the old file and must not be replayed into the new one.
         database.with_name(f"{database.name}.wal").unlink(missing_ok=True)
         fresh.replace(database)
@@ -35,14 +38,25 @@ def rebuild(runs_dir: Path, database: Path, patience: Patience = PATIENT) -> lis
     return reports
 
 
-def _refuse_held(database: Path, patience: Patience) -> None:
+def _refuse_outside(runs_dir: Path, run_dirs: list[Path]) -> None:
+    """A link in a folder of runs could make anything on the machine a run."""
+    inside = runs_dir.resolve()
+    for folder in run_dirs:
+        if folder.resolve().parent != inside:
+            raise StoreError(
+                f"{folder}: expected a folder inside {runs_dir}, got a link out of it", hint="move the run's folder here, or name its own"
+            )
+
+
+def _decided(database: Path, patience: Patience) -> list[GateRow]:
+    """Decisions of gates in the store that is replaced, which no journal holds. Raises StoreBusy where it is held."""
     if not database.exists():
-        return
+        return []
     try:
-        with open_for_writing(database, patience):
-            pass
+        with open_for_writing(database, patience) as connection:
+            return every_decision(connection)
     except StoreBusy:
         raise
     except StoreError:
         # A store that cannot be opened or believed is what a rebuild is for.
-        return
+        return []

@@ -51,8 +51,8 @@ def one_or_the_other(tokens: bool, episode: str | None, attempt: int | None, for
     if not tokens and (episode is not None or attempt is not None):
         word = "--episode" if episode is not None else "--attempt"
         raise RecipeError(f"report {word}: expected --tokens with it, got none", "agentgym report RUN --episode ID --tokens")
-    if tokens and form == "md":
-        raise RecipeError("report --tokens: expected --format terminal or json, got md")
+    if tokens and form not in ("terminal", "json"):
+        raise RecipeError(f"report --tokens: expected --format terminal or json, got {shown(form)}")
 
 
 def view_tokens(run: str, episode: str | None, database: Path, *, attempt: int | None) -> TokenView:

@@ -45,7 +45,9 @@ def m003_broken(connection: Connection) -> None:
 def test_a_new_store_records_what_was_applied(connection: Connection) -> None:
     migrate(connection)
     applied = rows_of(connection, "select name, agentgym from migrations order by name")
-    assert applied == [(name, version("agentgym-cli")) for name in ("m001_tables", "m002_views", "m003_drift", "m004_budgets", "m005_episodes")]
+    assert applied == [
+        (name, version("agentgym-cli")) for name in ("m001_tables", "m002_views", "m003_drift", "m004_budgets", "m005_episodes", "m006_gates")
+    ]
     assert pending(connection) == []
 
 
