@@ -1,0 +1,199 @@
+"""A gate says what it expected and what it got, rule by rule; what cannot be judged is not met; what cannot be meant is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agentgym_cli.errors import GateFailed, RecipeError
+from agentgym_cli.report.compare import Side
+from agentgym_cli.report.gate import Decision, GateCheck, Shared, judge
+from agentgym_cli.report.gate_file import KEYS, Gate, keys_table, read_gate
+from tests.report.sides import CONDITIONS, make_side, make_task
+
+GATE = Gate(
+    file="gate.yaml",
+    digest="f" * 64,
+    split="test",
+    minimum_end_to_end=None,
+    minimum_lower_bound=None,
+    maximum_infra_share=None,
+    baseline=None,
+    no_regression=(),
+    same_tasks=False,
+    held_out=False,
+)
+APART = Shared(training=1200, by_rows=0, allowed=())
+NINE_OF_TEN = [make_task(number, number < 9) for number in range(10)]
+
+
+def checks(decision: Decision) -> Mapping[str, GateCheck]:
+    return {check.rule: check for check in decision.checks}
+
+
+def judged(gate: Gate, side: Side, baseline: Side | None = None, shared: Shared = APART) -> Decision:
+    return judge(gate, side, shared, baseline, "2025-01-01T00:00:00+00:00")
+
+
+@pytest.mark.parametrize(("least", "met"), [(0.9, True), (0.91, False)])
+def test_end_to_end_success_at_its_minimum_is_enough(least: float, met: bool) -> None:
+    decision = judged(replace(GATE, minimum_end_to_end=least), make_side("r1", NINE_OF_TEN))
+    check = checks(decision)["minimum_end_to_end"]
+    assert (check.passed, decision.passed) == (met, met)
+    assert (check.expected, check.got) == (f"at least {100 * least:.1f}%", "90.0% (9 of 10; 95% 59.6 to 98.2%)")
+
+
+@pytest.mark.parametrize(("least", "met"), [(0.59, True), (0.6, False)])
+def test_the_lower_end_of_the_interval_counts_and_not_the_share(least: float, met: bool) -> None:
+    # Wilson for 9 of 10: 59.58 to 98.21%.
+    check = checks(judged(replace(GATE, minimum_lower_bound=least), make_side("r1", NINE_OF_TEN)))["minimum_lower_bound"]
+    assert check.passed == met
+
+
+@pytest.mark.parametrize(("most", "met"), [(0.1, True), (0.09, False)])
+def test_the_infra_share_is_of_scheduled_episodes(most: float, met: bool) -> None:
+    tasks = [*NINE_OF_TEN[:9], make_task(9, 0, infra=1)]
+    assert checks(judged(replace(GATE, maximum_infra_share=most), make_side("r1", tasks)))["maximum_infra_share"].passed == met
+
+
+def test_a_run_that_has_not_finished_is_not_promoted() -> None:
+    decision = judged(replace(GATE, minimum_end_to_end=0.1), make_side("r1", NINE_OF_TEN, status="in progress"))
+    assert [check.rule for check in decision.checks if not check.passed] == ["finished"]
+
+
+def test_a_run_that_was_never_judged_on_the_split_is_not_promoted() -> None:
+    decision = judged(replace(GATE, split="other", minimum_end_to_end=0.1), make_side("r1", NINE_OF_TEN))
+    assert not decision.passed
+    assert checks(decision)["split"].got == "evaluations of test"
+
+
+def test_no_data_meets_nothing() -> None:
+    gate = replace(GATE, minimum_end_to_end=0.0, minimum_lower_bound=0.0, maximum_infra_share=1.0)
+    decision = judged(gate, make_side("r1", []))
+    assert [check.passed for check in decision.checks] == [True, False, False, False]
+
+
+def regressed(lost: int) -> tuple[Side, Side]:
+    """Twenty tasks that the baseline solves all, of which the other run loses some, and twenty that neither solves."""
+    base = [make_task(number, int(number < 20), category="easy" if number < 20 else "hard") for number in range(40)]
+    other = [make_task(number, int(lost <= number < 20), category="easy" if number < 20 else "hard") for number in range(40)]
+    return make_side("r1", other), make_side("base", base)
+
+
+@pytest.mark.parametrize(("lost", "met"), [(5, True), (6, False)])
+def test_a_regression_counts_once_it_is_significant(lost: int, met: bool) -> None:
+    # Exact McNemar: five losses and no win have p = 2 / 2**5 = 0.0625, six 2 / 2**6 = 0.03125.
+    side, baseline = regressed(lost)
+    check = checks(judged(replace(GATE, baseline="base", no_regression=("all",)), side, baseline))["no_regression all"]
+    assert check.passed == met
+    assert f"p {2 / 2**lost:.3g} (exact McNemar, Holm over 1)" in check.got
+
+
+def test_holm_goes_over_the_categories_that_the_gate_names() -> None:
+    # Six losses: p = 0.03125 alone, doubled to 0.0625 beside another category with a test of its own.
+    side, baseline = regressed(6)
+    alone = judged(replace(GATE, baseline="base", no_regression=("easy",)), side, baseline)
+    both = judged(replace(GATE, baseline="base", no_regression=("easy", "all")), side, baseline)
+    assert not checks(alone)["no_regression easy"].passed
+    assert checks(both)["no_regression easy"].passed
+
+
+def test_a_category_that_came_out_the_same_is_no_regression_and_one_that_is_not_there_is_not_met() -> None:
+    side, baseline = regressed(6)
+    found = checks(judged(replace(GATE, baseline="base", no_regression=("hard", "harder")), side, baseline))
+    assert found["no_regression hard"].passed
+    assert not found["no_regression harder"].passed
+    assert found["no_regression harder"].got == "there are easy, hard, all"
+
+
+def test_a_run_that_is_better_is_no_regression() -> None:
+    side, baseline = regressed(10)
+    assert checks(judged(replace(GATE, baseline="base", no_regression=("all",)), baseline, side))["no_regression all"].passed
+
+
+def test_same_tasks_looks_at_content_names_and_lists() -> None:
+    gate = replace(GATE, baseline="base", same_tasks=True)
+    side = make_side("r1", NINE_OF_TEN)
+    assert checks(judged(gate, side, make_side("base", NINE_OF_TEN)))["same_tasks"].passed
+    fewer = make_side("base", NINE_OF_TEN[:9])
+    other = make_side("base", [*NINE_OF_TEN[:9], make_task(9, 1, digest="y")])
+    lists = make_side("base", NINE_OF_TEN, conditions=replace(CONDITIONS, tasks={"test": "u"}))
+    unknown = make_side("base", NINE_OF_TEN, conditions=replace(CONDITIONS, tasks={}))
+    got = [checks(judged(gate, side, baseline))["same_tasks"] for baseline in (fewer, other, lists, unknown)]
+    assert [check.passed for check in got] == [False] * 4
+    assert "1 in one run only" in got[0].got
+    assert "1 with other content" in got[1].got
+    assert "digests of the task lists different" in got[2].got
+    assert "digests of the task lists not known" in got[3].got
+
+
+@pytest.mark.parametrize(
+    ("shared", "met"),
+    [
+        (APART, True),
+        (replace(APART, by_rows=1), False),
+        (replace(APART, allowed=("tasks.allow_overlap: split test shares 2 of 10 tasks with training",)), False),
+        (replace(APART, training=None), False),
+    ],
+)
+def test_a_split_is_held_out_when_nothing_speaks_against_it_and_training_is_known(shared: Shared, met: bool) -> None:
+    assert checks(judged(replace(GATE, held_out=True), make_side("r1", NINE_OF_TEN), shared=shared))["held_out"].passed == met
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "gate.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_a_gate_is_read_with_all_its_keys(tmp_path: Path) -> None:
+    text = (
+        "split: test\nminimum_end_to_end: 0.8\nminimum_lower_bound: 0.7\nmaximum_infra_share: 0\nbaseline: base\n"
+        "no_regression: [all, depth 1]\nsame_tasks: true\nheld_out: false\n"
+    )
+    gate = read_gate(written(tmp_path, text))
+    assert (gate.minimum_end_to_end, gate.minimum_lower_bound, gate.maximum_infra_share) == (0.8, 0.7, 0.0)
+    assert (gate.baseline, gate.no_regression, gate.same_tasks, gate.held_out) == ("base", ("all", "depth 1"), True, False)
+    assert len(gate.digest) == 64
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("split: test\nminimum_end_to_ent: 1\nheld_out: true\n", "gate.yaml:2: .*'minimum_end_to_ent'; did you mean minimum_end_to_end?"),
+        ("split: test\nmaximum_infra_share: 5\n", "gate.yaml:2: maximum_infra_share: expected a number from 0 to 1, got 5"),
+        ("split: test\nminimum_end_to_end: true\n", "gate.yaml:2: minimum_end_to_end: expected a number from 0 to 1, got true"),
+        ("split: test\nheld_out: yes\n", "gate.yaml:2: held_out: expected true or false, got 'yes'"),
+        ("held_out: true\n", "gate.yaml:1: split: expected a name, got nothing"),
+        ("split: test\n", "gate.yaml:1: expected at least one rule of"),
+        ("split: test\nsame_tasks: true\n", "gate.yaml:2: same_tasks: expected a baseline to compare with, got none"),
+        ("split: test\nbaseline: b\nheld_out: true\n", "gate.yaml:2: baseline: expected a rule that compares with it"),
+        ("split: test\nbaseline: b\nno_regression: [all, all]\n", "gate.yaml:3: no_regression: expected a list of categories without repeats"),
+        ("split: !!python/object:os.system x\nheld_out: true\n", "gate.yaml:1: expected plain values, got the tag"),
+    ],
+)  # fmt: skip
+def test_a_gate_that_cannot_be_meant_is_refused_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(RecipeError, match=message.replace("?", r"\?")):
+        read_gate(written(tmp_path, text))
+
+
+def test_all_mistakes_of_a_gate_are_named_at_once(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError) as caught:
+        read_gate(written(tmp_path, "splt: test\nminimum_end_to_end: 90\n"))
+    assert caught.value.message.count("gate.yaml:") == 3
+
+
+def test_the_page_of_gates_has_every_key() -> None:
+    assert [line.split("`")[1] for line in keys_table().splitlines()[2:]] == list(KEYS)
+
+
+def test_promise_12_evidence_survives_as_json_and_names_its_rows() -> None:
+    decision = judged(replace(GATE, minimum_end_to_end=0.5), make_side("it's", NINE_OF_TEN))
+    check = decision.checks[1]
+    assert check.rows == "select episode, outcome from episodes_final where run = 'it''s' and phase = 'eval' and split = 'test' and step = 0"
+    assert json.loads(json.dumps({"got": check.got})) == {"got": check.got}
+    assert GateFailed.exit_code == 8

@@ -1,0 +1,42 @@
+"""Foreign text in tables for spreadsheets, and escape sequences of every kind on a terminal."""
+
+from __future__ import annotations
+
+import csv
+from io import StringIO
+
+import pytest
+
+from agentgym_cli.report.csv_episodes import to_csv
+from agentgym_cli.report.text import for_csv, for_terminal
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "  =1", "\uff1d1", "\uff0b1", "\uff0d1", "\uff201"])
+def test_promise_11_a_cell_that_could_be_a_formula_begins_with_an_apostrophe(text: str) -> None:
+    assert for_csv(text).startswith("'")
+
+
+@pytest.mark.parametrize(("text", "cell"), [("craft 1=2", "craft 1=2"), ("", ""), ("a\nb", "a\\nb"), ("a\x1b[2J\u202eb", "a\\x1b[2J\\u202eb")])
+def test_other_cells_are_as_they_are_with_every_character_seen(text: str, cell: str) -> None:
+    assert for_csv(text) == cell
+
+
+def test_numbers_are_numbers_and_no_data_is_an_empty_cell() -> None:
+    rows = list(csv.reader(StringIO(to_csv(["a", "b", "c", "d", "e"], [[-1.5, None, True, '=HYPERLINK("x"),"', "x,y"]]))))
+    assert rows == [["a", "b", "c", "d", "e"], ["-1.5", "", "true", '\'=HYPERLINK("x"),"', "x,y"]]
+
+
+@pytest.mark.parametrize(
+    "sequence",
+    [
+        "\x1b[31m", "\x1b[2J", "\x1b[?25l", "\x1b[1;1H", "\x9b31m", "\x1b]0;title\x07", "\x1b]0;title\x1b\\", "\x9d0;title\x9c", "\u200b",
+        "\x1b]8;;http://127.0.0.1/\x1b\\", "\x1bc", "\x1b(0", "\x07", "\x08", "\x7f", "\x00", "\x84", "\u202e", "\u2066", "\u200f", "\ufeff",
+    ],
+)  # fmt: skip
+def test_promise_11_no_sequence_that_a_terminal_obeys_gets_through(sequence: str) -> None:
+    assert for_terminal(f"be{sequence}fore") == "before"
+
+
+@pytest.mark.parametrize("sequence", ["\x1bP1$r0m\x1b\\", "\x1b_payload\x1b\\", "\x1b^payload\x1b\\", "\x90payload\x9c"])
+def test_strings_for_devices_lose_what_makes_them_so(sequence: str) -> None:
+    assert not set(for_terminal(f"a{sequence}b")) & set("\x1b\x90\x9c\x07")

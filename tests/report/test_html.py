@@ -1,0 +1,143 @@
+"""The page: escaped everywhere, nothing from outside, readable by programs for people who do not see it, figures with their numbers."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from agentgym_cli.report.blocks import Bars, Line, Section
+from agentgym_cli.report.html import page
+from agentgym_cli.report.html_report import report_page
+from agentgym_cli.report.html_text import LONGEST, Html, element, joined, lines
+from agentgym_cli.report.model import Report
+from agentgym_cli.report.svg import figure, ticks
+from agentgym_cli.store.db import Connection
+from tests.report.runs import report_of
+from tests.report.test_forms import hostile_run
+
+VOID = {"meta", "br"}
+PAGE = {"html", "head", "meta", "title", "style", "body", "header", "main", "nav", "section", "h1", "h2", "p", "span", "a", "ul", "li", "br"}
+TABLES = {"div", "table", "caption", "thead", "tbody", "tr", "th", "td", "dl", "dt", "dd", "details", "summary", "pre", "code"}
+FIGURES = {"figure", "figcaption", "svg", "desc", "rect", "text", "line", "circle", "polyline"}
+OURS = PAGE | TABLES | FIGURES
+
+
+class Reader(HTMLParser):
+    """Collects elements and checks that every one is closed in order."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[tuple[str, str]] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.words.append((self.open[-1] if self.open else "", data))
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+def test_text_and_attributes_are_escaped_and_control_characters_spelled_out() -> None:
+    made = element("td", '<b>&"\x1b[2J\u202e', Html("<i>ours</i>"), attributes={"class": '"><script>'})
+    assert made.text == '<td class="&quot;&gt;&lt;script&gt;">&lt;b&gt;&amp;&quot;\\x1b[2J\\u202e<i>ours</i></td>'
+
+
+def test_long_foreign_text_is_cut_but_a_curve_is_not() -> None:
+    assert len(element("p", "x" * 5000).text) == LONGEST + len("<p></p>")
+    assert len(element("polyline", attributes={"points": "1,2 " * 2000}).text) > 8000
+
+
+def test_line_feeds_become_breaks_and_nothing_else_does() -> None:
+    assert joined([lines("a\n<b>")]).text == "a<br>&lt;b&gt;"
+
+
+def test_promise_11_foreign_text_makes_no_element_of_a_page(store: Connection, tmp_path: Path) -> None:
+    text = report_page(report_of(store, tmp_path / "r1", hostile_run()))
+    read = Reader(text)
+    assert {tag for tag, _ in read.elements} <= OURS
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text)
+    assert "&lt;b&gt;" in text
+
+
+def test_a_page_asks_nothing_of_a_network_and_runs_nothing(trained: Report) -> None:
+    read = Reader(report_page(trained))
+    names = {name for _, attributes in read.elements for name in attributes}
+    assert not names & {"src", "srcset", "style", "action", "data", "onload", "onclick", "xlink:href"}
+    assert all((attributes["href"] or "").startswith("#s") for attributes in read.all("a"))
+    policy = next(attributes["content"] for attributes in read.all("meta") if attributes.get("http-equiv") == "Content-Security-Policy")
+    assert policy == "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+    assert not {"script", "link", "img", "iframe", "object", "form"} & {tag for tag, _ in read.elements}
+    style = next(data for tag, data in read.words if tag == "style")
+    assert "url(" not in style and "@import" not in style
+    assert "prefers-color-scheme:dark" in style
+
+
+def test_every_figure_says_what_it_shows_and_every_table_has_a_caption_and_headers(trained: Report) -> None:
+    read = Reader(report_page(trained))
+    ids = [attributes["id"] for _, attributes in read.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    drawings = read.all("svg")
+    assert len(drawings) >= 4
+    for attributes in drawings:
+        assert attributes["role"] == "img"
+        assert set((attributes["aria-labelledby"] or "").split()) <= set(ids)
+    assert len(read.all("caption")) == len(read.all("table")) > 10
+    assert all("scope" in attributes for attributes in read.all("th"))
+
+
+def test_the_page_has_every_section_a_reader_looks_for(trained: Report) -> None:
+    read = Reader(report_page(trained))
+    heads = [data for tag, data in read.words if tag == "h2"]
+    wanted = ["Summary", "Denominators", "Before and after training: test", "Learning", "Failures", "Tasks of test", "Spending and latency"]
+    assert [head for head in heads if head in wanted] == wanted
+    assert any(head.startswith("Diagnosis: ") for head in heads)
+    for head in ("Probes", "Segments and drift", "Rules of reward and stopping, as frozen", "How to reproduce"):
+        assert head in heads
+
+
+def test_denominators_are_drawn_to_scale_and_repeated_as_a_table() -> None:
+    bars = Bars(title="all", rows=(("eval / test", (60, 30, 10, 0)),))
+    drawn = figure(bars, 1).text
+    # 760 less 252 for the label and 60 for the total is 448 for 100 episodes.
+    shapes = re.findall(r'<rect x="([\d.]+)" y="6" width="([\d.]+)" height="20" class="(o\d)">', drawn)
+    assert shapes == [("252.00", "268.80", "o0"), ("520.80", "134.40", "o1"), ("655.20", "44.80", "o2")]
+    assert "eval / test: 60 success, 30 failure, 10 infra error, 0 missing of 100 scheduled" in drawn
+    table = page("t", [Section(title="s", blocks=(bars,))])
+    assert '<th scope="row">eval / test</th><td>60</td><td>30</td><td>10</td><td>0</td><td>100</td>' in table
+
+
+def test_a_part_without_episodes_has_an_empty_bar() -> None:
+    assert "<rect" not in figure(Bars(title="all", rows=(("eval", (0, 0, 0, 0)),)), 1).text
+
+
+def test_a_curve_is_drawn_to_scale_broken_where_there_is_no_data_and_shaded_by_stage() -> None:
+    points = ((1.0, 0.0), (2.0, 1.0), (3.0, None), (4.0, 0.5), (5.0, None))
+    drawn = figure(Line(title="success", x="step", points=points, shades=((1.0, 2.0, "horizon 8"),), top=1.0), 7).text
+    # From 56 to 746 over four steps: 172.5 a step; from 22 (1.0) to 212 (0.0).
+    assert '<polyline points="56.00,212.00 228.50,22.00" class="curve">' in drawn
+    assert '<circle cx="573.50" cy="117.00" r="3" class="dot">' in drawn
+    assert '<rect x="56.00" y="22" width="172.50" height="190" class="shade0"><title>horizon 8</title>' in drawn
+    assert "0 at step 1, 0.5 at step 4; horizon 8 from step 1" in drawn
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [(0.0, 1.0, [0.0, 0.5, 1.0]), (0.0, 110.0, [0.0, 50.0, 100.0]), (-0.001, 0.0025, [-0.001, 0.0, 0.001, 0.002])],
+)
+def test_ticks_are_round_numbers_inside_the_scale(low: float, high: float, expected: list[float]) -> None:
+    assert ticks(low, high, 4) == pytest.approx(expected)
