@@ -24,6 +24,8 @@ from tests.episode.virtual_time import run_virtual
 from tests.verbs.builders import make_episode
 from tests.verbs.frozen_runs import started, toy
 
+pytestmark = pytest.mark.slow
+
 EPISODES = [make_episode(number, phase="eval", step=0) for number in range(20)]
 HOSTILE = "\x1b[2J\x1b]0;owned\x07 a shelf \u202e"
 

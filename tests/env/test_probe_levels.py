@@ -19,6 +19,8 @@ from agentgym_cli.env.wire import build_http
 from tests.env.toy_world import URL, Played, ToyWorld, prompt, reply
 from tests.episode.virtual_time import run_virtual
 
+pytestmark = pytest.mark.slow
+
 SHIPPED = load_dialect("textcraft")
 TEXTCRAFT = replace(SHIPPED, spec=replace(SHIPPED.spec, probe_sessions=4, done_sticky=True, deviations={}))
 LITTLE = {"resets": 4, "least_resets": 0, "timed_steps": 2, "creates": 6, "rung_calls": 12, "cycles": 4}

@@ -21,6 +21,8 @@ from tests.env import zoo, zoo_herd
 from tests.env.cage import TASK_COUNT, Den, Healthy, Server
 from tests.episode.virtual_time import run_virtual
 
+pytestmark = pytest.mark.slow
+
 URL = "http://zoo"
 SHIPPED = load_dialect("textcraft")
 STRICT = replace(SHIPPED, spec=replace(SHIPPED.spec, done_sticky=True, deviations={}))

@@ -19,6 +19,8 @@ from agentgym_envs.textcraft.listing import first_observation, listed_recipes, n
 from agentgym_envs.textcraft.make.laptop import HELD_OUT
 from agentgym_envs.textcraft.world import TextCraft
 
+pytestmark = pytest.mark.slow
+
 TASKS = Path(__file__).parents[2] / "recipes/tasks"
 BIG, LAPTOP = shipped_book("big"), shipped_book("laptop")
 

@@ -8,6 +8,8 @@ import pytest
 
 from tests.episode.heavy_tail import in_lock_step, latencies, without_barrier
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_promise_07_a_served_schedule_lasts_as_long_as_its_longest_episode(seed):

@@ -17,6 +17,8 @@ from agentgym_cli.recipe.schema.learning import FixedHorizon, StagesHorizon
 from agentgym_cli.recipe.tasks import TaskLists, select_tasks
 from tests.recipe.builders import has
 
+pytestmark = pytest.mark.slow
+
 FOLDER = shipped_root() / "recipes" / "agentgym_rl"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.yaml") if path.stem != "base")
 TRAIN_TASKS = {"textcraft": 374, "babyai": 810, "sciworld": 2120, "searchqa": 169_615, "webarena": 372}

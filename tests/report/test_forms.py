@@ -16,6 +16,8 @@ from agentgym_cli.store.records import ProbeRecord, Record
 from tests.report.runs import printed, report_of, trained_run
 from tests.store.builders import make_metric, make_run, make_scheduled, make_segment, settled
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = "\x1b[2J\x1b]0;pwn\x07<b>|`*[x](y)\n# h\u202e\x9b1m[red]"
 
 

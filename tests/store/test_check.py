@@ -12,6 +12,8 @@ from agentgym_cli.store.opening import open_for_reading, open_for_writing
 from agentgym_cli.store.records import Record
 from tests.store.builders import make_metric, make_run, make_scheduled, make_segment, settled, write_journal
 
+pytestmark = pytest.mark.slow
+
 RECORDS: list[Record] = [
     make_run(),
     make_segment(),

@@ -13,6 +13,8 @@ from agentgym_cli.store.queries import find_run, segments
 from agentgym_cli.store.records import Record
 from tests.store.builders import make_attempt, make_outcome, make_run, make_scheduled, make_segment, write_journal
 
+pytestmark = pytest.mark.slow
+
 EARLY, NOON, LATE = "2025-01-01T11:00:00+00:00", "2025-01-01T12:00:00+00:00", "2025-01-01T13:00:00+00:00"
 
 

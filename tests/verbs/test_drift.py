@@ -19,6 +19,8 @@ from agentgym_cli.verbs.segment import open_segment
 from tests.recipe.builders import MANIFEST, has
 from tests.verbs.frozen_runs import PROMPTED, change, prepared, started, toy
 
+pytestmark = pytest.mark.slow
+
 LOCKED = PROMPTED.replace("{kind: local, stack: cpu}", "{kind: local, stack: verl-cuda, drift: error}")
 """In a stack that no test runs in."""
 

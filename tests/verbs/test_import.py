@@ -14,6 +14,8 @@ from agentgym_cli.store.opening import open_for_reading
 from agentgym_cli.store.rebuild import rebuild
 from agentgym_cli.verbs.store import Imported, check, import_run
 
+pytestmark = pytest.mark.slow
+
 
 def said(*texts: str) -> list[dict[str, object]]:
     """AgentGym-RL's messages, the user first."""

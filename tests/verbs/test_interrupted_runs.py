@@ -21,6 +21,8 @@ from tests.episode.virtual_time import run_virtual
 from tests.verbs.builders import make_episode
 from tests.verbs.frozen_runs import prepared, started, toy
 
+pytestmark = pytest.mark.slow
+
 EPISODES = [make_episode(number, phase="eval", step=0) for number in range(6)]
 POLICY = FakePolicy(say=lambda episode, observation, turn: f"Action: a{turn}")
 

@@ -22,6 +22,8 @@ from agentgym_cli.verbs.recipes import ListedRecipe, list_recipes, short_horizon
 from agentgym_cli.verbs.stages import MOST_ROWS, StageRow, plan_of
 from tests.recipe.builders import RECIPE, has, write_recipe
 
+pytestmark = pytest.mark.slow
+
 HORIZONS = st.one_of(
     st.builds(FixedHorizon, turns=st.integers(1, 40)),
     st.lists(st.integers(1, 40), min_size=1, max_size=5)

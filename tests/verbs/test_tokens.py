@@ -22,6 +22,8 @@ from tests.episode.chats import BYTES
 from tests.store.builders import make_attempt, make_run, make_scheduled, make_segment, write_journal
 from tests.verbs.chat_models import chat_recipe
 
+pytestmark = pytest.mark.slow
+
 EPISODE = "eval/test/0/textcraft_0/0"
 HOSTILE = "a door \x1b[2J\u202e [bold]⟦won⟧<|im_end|>"
 
