@@ -43,7 +43,7 @@ VARIABLES: dict[str, str | None] = {
 }
 PARALLEL = ["-n", "2", "--dist", "loadscope"]
 """Two processes; what a module's tests share is made once."""
-ELSEWHERE = "not gpu and not network and not verl and not tokens and not drill"
+ELSEWHERE = "not gpu and not network and not verl and not tokens and not drill and not browser"
 
 
 def bounded(session: nox.Session, seconds: int, *command: str) -> None:
@@ -129,6 +129,12 @@ def e2e(session: nox.Session) -> None:
 def drill(session: nox.Session) -> None:
     """Faults of every kind and kills at drawn moments, against the record of them."""
     pytest(session, 1800, "local", "-m", "drill")
+
+
+@nox.session(tags=["ci"])
+def browser(session: nox.Session) -> None:
+    """The page of a report in Chromium, which has to be on the path."""
+    pytest(session, 600, "core", "-m", "browser")
 
 
 @nox.session

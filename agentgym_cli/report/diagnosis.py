@@ -127,7 +127,8 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="slow world",
-        threshold="the 95th percentile of a turn's time in the world is above 5 s, or the world takes more than half of the attempts' time",
+        threshold="the 95th percentile of a turn's time in the world is above 5 s in some phase, or above 0.5 s while the world takes more than half "
+        "of the attempts' time",
         advice="more replicas (env.replicas, env.urls), fewer episodes at once, agentgym probe RECIPE --level full for the server's own numbers",
         rows="select episode, attempt, turn, env_seconds from turns where run = {run} order by env_seconds desc limit 50",
         judge=slow_world,

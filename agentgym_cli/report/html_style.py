@@ -8,7 +8,7 @@ STYLE = """
 :root{--bg:#fff;--fg:#1d2329;--dim:#5b6670;--line:#dde2e7;--soft:#f4f6f8;--accent:#1f5fa8;
 --o0:#2f7d4f;--o1:#a9b3bd;--o2:#c4512f;--o3:#e0b83c;--good:#dff0e4;--bad:#f7e1da;--weak:#eef1f4;--warn-bg:#fdf3d8;--warn:#7a5a00}
 @media (prefers-color-scheme:dark){:root{--bg:#14181c;--fg:#e4e8ec;--dim:#97a3ae;--line:#313941;--soft:#1d2329;--accent:#7db3ee;
---o0:#4da673;--o1:#66727d;--o2:#e0714f;--o3:#d9b44a;--good:#1d3a29;--bad:#462a22;--weak:#232a31;--warn-bg:#3a3116;--warn:#efce7a}}
+--o0:#3f9465;--o1:#8d99a5;--o2:#e0714f;--o3:#d9b44a;--good:#1d3a29;--bad:#462a22;--weak:#232a31;--warn-bg:#3a3116;--warn:#efce7a}}
 *{box-sizing:border-box}
 body{margin:0 auto;max-width:62rem;padding:1.5rem 1.25rem 4rem;background:var(--bg);color:var(--fg);
 font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif}
@@ -20,7 +20,7 @@ a{color:var(--accent)}nav ul{list-style:none;display:flex;flex-wrap:wrap;gap:.2r
 table{border-collapse:collapse;font-size:.88rem;font-variant-numeric:tabular-nums}
 caption{text-align:left;color:var(--dim);padding:0 0 .35rem;font-size:.85rem}
 th,td{text-align:left;vertical-align:top;padding:.28rem .9rem .28rem 0;border-bottom:1px solid var(--line);overflow-wrap:anywhere;min-width:3.5rem}
-tbody th{min-width:10rem}thead th{color:var(--dim);font-weight:500;white-space:nowrap}tbody th{font-weight:500}
+tbody th{min-width:9rem}thead th{color:var(--dim);font-weight:500;white-space:nowrap}tbody th{font-weight:500}
 td.good{background:var(--good)}td.bad{background:var(--bad)}td.weak{background:var(--weak)}td.good,td.bad,td.weak{padding-left:.5rem}
 dl{display:grid;grid-template-columns:minmax(8rem,max-content) 1fr;gap:.2rem 1rem;margin:.6rem 0;font-size:.92rem}
 dt{color:var(--dim)}dd{margin:0;overflow-wrap:anywhere}
