@@ -17,8 +17,8 @@ from agentgym_cli.store.journal import read_journal, segment_files
 from agentgym_cli.store.records import AttemptRecord, OutcomeRecord, ScheduledRecord
 from tests.e2e.commands import TIMEOUT_SECONDS, environment, run
 
-_TIMED = ("seconds", "created", "ended", "per_success")
-"""Keys of a report that hold times."""
+_TIMED = ("seconds", "created", "ended", "per_success", "said")
+"""Keys of a report that hold times; ``said`` is the evidence of a finding, in words."""
 SCRIPT = Path(__file__).with_name("killed.py")
 ROOT = SCRIPT.parents[2]
 
