@@ -120,7 +120,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="repeated actions",
-        threshold="more than 10% of the attempts among the last 50,000 turns (20 attempts or more) send one action 4 times in a row",
+        threshold="more than 10% of the attempts among the last 20,000 turns (20 attempts or more) send one action 4 times in a row",
         advice="say in the prompt that what an action without effect is worth; a higher temperature; look at what the world answers",
         rows="select episode, attempt, turn, action from turns where run = {run} order by episode, attempt, turn",
         judge=repeated_actions,
@@ -135,7 +135,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="stalls",
-        threshold="no attempt ended for more than 60 s and for more than 20 times as long as is usual in the run",
+        threshold="among the last 200,000 attempts none ended for more than 60 s and for more than 20 times as long as is usual",
         advice="look at what the named phase waits for: the world, the policy, or the update between two steps",
         rows="select segment, episode, run_seconds, seconds from attempts where run = {run} order by segment, run_seconds",
         judge=stalls,

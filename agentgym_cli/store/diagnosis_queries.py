@@ -10,8 +10,10 @@ from agentgym_cli.store.queries import fetch
 
 REPEATS = 4
 """The same action so many times in a row is a loop."""
-LATEST_TURNS = 50_000
+LATEST_TURNS = 20_000
 """Loops are looked for in so many of the run's last turns, so that a large run can be asked too."""
+LATEST_ATTEMPTS = 200_000
+"""The same for stalls."""
 MOST_GAPS = 5
 _BLOCK = 10_000
 
@@ -54,7 +56,8 @@ with ends as (
     select
         segment, episode, run_seconds, seconds, policy_seconds, env_seconds,
         lag(run_seconds) over w as last_seconds, lag(episode) over w as last_episode
-    from attempts where run = ? and run_seconds is not null
+    from attempts
+    where run = ? and run_seconds is not null and rowid > (select max(rowid) - {LATEST_ATTEMPTS} from attempts where run = ?)
     window w as (partition by segment order by run_seconds)
 ),
 gaps as (select *, run_seconds - last_seconds as gap from ends where last_seconds is not null),
@@ -74,22 +77,21 @@ where e.run = ? and e.phase = 'train'
 group by e.step
 order by e.step
 """
+# Numbers are chosen first: grouping all episodes by the names of their tasks would cost several times as much.
 _MATRIX = """
-with tasks as (
-    select split, task, min(task_index) as number, min(category) as category
-    from episodes_final where run = ? and phase like 'eval%' group by split, task
-),
+with numbers as (select split, task_index from episodes_final where run = ? and phase like 'eval%' group by split, task_index),
 shown as (
-    select *, count(*) over (partition by split) as of from tasks
-    qualify row_number() over (partition by split order by number, task) <= ?
+    select *, count(*) over (partition by split) as of from numbers
+    qualify row_number() over (partition by split order by task_index) <= ?
 )
 select
-    t.split, t.task, t.category, e.phase, e.step, count(*) as scheduled, count(*) filter (outcome = 'success') as success,
-    count(*) filter (outcome = 'failure') as failure, count(*) filter (outcome = 'infra_error') as infra_error,
-    count(*) filter (outcome = 'missing') as missing, t.of as tasks
-from shown t join episodes_final e on e.run = ? and e.split = t.split and e.task = t.task and e.phase like 'eval%'
-group by t.split, t.task, t.category, t.number, t.of, e.phase, e.step
-order by t.split, t.number, t.task, e.step, e.phase
+    e.split, e.task, min(e.category) as category, e.phase, e.step, count(*) as scheduled,
+    count(*) filter (e.outcome = 'success') as success, count(*) filter (e.outcome = 'failure') as failure,
+    count(*) filter (e.outcome = 'infra_error') as infra_error, count(*) filter (e.outcome = 'missing') as missing, n.of as tasks
+from episodes_final e join shown n on n.split = e.split and n.task_index = e.task_index
+where e.run = ? and e.phase like 'eval%'
+group by e.split, e.task, n.of, e.phase, e.step
+order by e.split, min(e.task_index), e.task, e.step, e.phase
 """
 EPISODE_COLUMNS = (
     "run", "segment", "episode", "phase", "split", "step", "task", "task_index", "task_digest", "category", "goal", "sample", "horizon", "outcome",
@@ -122,7 +124,7 @@ def loops(connection: Connection, run: str) -> LoopRow:
 
 def gaps(connection: Connection, run: str) -> list[GapRow]:
     """The longest times without an end of an attempt, the longest first."""
-    return fetch(connection, GapRow, _GAPS, [run])
+    return fetch(connection, GapRow, _GAPS, [run, run])
 
 
 def axis(connection: Connection, run: str) -> list[AxisRow]:

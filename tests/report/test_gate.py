@@ -197,3 +197,9 @@ def test_promise_12_evidence_survives_as_json_and_names_its_rows() -> None:
     assert check.rows == "select episode, outcome from episodes_final where run = 'it''s' and phase = 'eval' and split = 'test' and step = 0"
     assert json.loads(json.dumps({"got": check.got})) == {"got": check.got}
     assert GateFailed.exit_code == 8
+
+
+def test_the_example_on_the_page_of_gates_can_be_read(tmp_path: Path) -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs/gate.md").read_text(encoding="utf-8")
+    gate = read_gate(written(tmp_path, page.split("```yaml\n")[1].split("```")[0]))
+    assert (gate.split, gate.no_regression, gate.held_out) == ("unseen_tasks", ("all", "depth 1", "depth 2"), True)
