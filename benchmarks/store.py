@@ -1,4 +1,5 @@
-"""How fast a store is: a journal of many episodes loaded, asked all that a report asks, one trajectory read, its size on disk.
+"""How fast a store is: a journal of many episodes loaded, asked all that a report asks, one trajectory read, its size on disk; and what this history
+costs the next run, of a thousand episodes, which is loaded into it and into an empty store.
 
     python -m benchmarks.store --episodes 1000000 --with-turns 100000 --folder /tmp/store-benchmark
 
@@ -25,7 +26,7 @@ from agentgym_cli.store.opening import open_for_reading
 from agentgym_cli.store.records import AttemptRecord, OutcomeRecord, RunRecord, ScheduledRecord, SegmentRecord, TurnRecord
 
 T = TypeVar("T")
-RUN, NOW, TASKS, TURNS = "benchmark-run", "2025-01-01T00:00:00+00:00", 5000, 8
+RUN, NOW, TASKS, TURNS, NEXT = "benchmark-run", "2025-01-01T00:00:00+00:00", 5000, 8, 1000
 TRAJECTORY = "select turn, observation, text, action, valid, reward, done from turns where run = ? and episode = ? and attempt = 1 order by turn"
 
 
@@ -44,16 +45,17 @@ def timed(work: Callable[[], T]) -> tuple[T, Timed]:
     return value, Timed(time.perf_counter() - wall, time.process_time() - cpu)
 
 
-def write_journal(folder: Path, episodes: int, with_turns: int) -> Path:
-    """A journal of one evaluation: 60% successes, 30% failures, 10% infra errors, over 5,000 tasks of four categories."""
+def write_journal(folder: Path, episodes: int, with_turns: int, run: str = RUN) -> Path:
+    """A journal of one evaluation named ``run``: 60% successes, 30% failures, 10% infra errors, over 5,000 tasks of four categories."""
     path = folder / "journal" / "0001.jsonl"
     path.parent.mkdir(parents=True)
     every = max(1, episodes // with_turns)
     kinds = [(_lines(kind, turns=True), _lines(kind, turns=False)) for kind in ("success",) * 6 + ("failure",) * 3 + ("infra_error",)]
     with path.open("wb") as file:
-        file.write(encode(_run()) + encode(SegmentRecord(run=RUN, segment=1, resumed_from_step=None, started=NOW)))
+        head = encode(_run()) + encode(SegmentRecord(run=RUN, segment=1, resumed_from_step=None, started=NOW))
+        file.write(head.replace(RUN.encode(), run.encode()))
         for number in range(episodes):
-            lines = kinds[number // every % 10][number % every != 0]
+            lines = kinds[number // every % 10][number % every != 0].replace(RUN.encode(), run.encode())
             task, sample = b"%d" % (number % TASKS), b"%d" % (number // TASKS)
             file.write(lines.replace(_TASK, task).replace(_SAMPLE, sample).replace(b"@DEPTH", b"%d" % (number % TASKS % 4)))
     return path
@@ -172,7 +174,20 @@ def measure(folder: Path, episodes: int, with_turns: int) -> Iterator[str]:
         turns, took = timed(lambda: connection.execute(TRAJECTORY, [RUN, key]).fetchall())
         assert len(turns) == TURNS, "the trajectory is there"
         yield _line("one trajectory", took, f"{len(turns)} turns")
+    yield from next_run(folder, folder / "empty.duckdb", "nothing")
+    yield from next_run(folder, database, "all that")
     yield f"\nStore {database.stat().st_size / 1e6:.0f} MB, {100 * database.stat().st_size / size:.0f}% of the JSONL."
+
+
+def next_run(folder: Path, database: Path, beside: str) -> Iterator[str]:
+    """What the next run costs in a store: two lines of the table."""
+    run = folder / f"next-{database.stem}"
+    write_journal(run, NEXT, NEXT, run=run.name)
+    _, took = timed(lambda: load(run, database))
+    yield _line(f"the next run, loaded beside {beside}", took, f"{NEXT:,} episodes")
+    with open_for_reading(database) as connection:
+        _, took = timed(lambda: read_rows(connection, run.name))
+    yield _line("all queries of its report", took, "")
 
 
 def _line(what: str, took: Timed, more: str) -> str:
