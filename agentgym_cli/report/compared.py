@@ -63,6 +63,7 @@ def _against(comparison: RunComparison, name: str) -> Section:
     only = [("only in A", comparison.only_base), ("only in the other", comparison.only_other)]
     pairs = tuple((where, ", ".join(splits)) for where, splits in only if splits)
     blocks += [Facts(pairs=pairs)] if pairs else []
+    blocks += [] if comparison.splits else [Prose(text="No split was evaluated in both, so there is nothing to compare.", tone="warning")]
     return Section(title=f"What speaks against the comparison{f': {name}' if name else ''}", blocks=tuple(blocks))
 
 

@@ -120,7 +120,7 @@ def _chosen(spec: object) -> str | None:
 
 
 def incomparable(ours: Conditions, theirs: Conditions) -> Iterator[Incomparable]:
-    """Every condition that differs, or that only one side knows; the tasks are compared where they are known one by one."""
+    """Every condition that differs, or that not both sides know; the tasks are compared where they are known one by one."""
     pairs: tuple[tuple[str, object, object], ...] = (
         ("environment", ours.env, theirs.env),
         ("dialect", ours.dialect, theirs.dialect),
@@ -134,8 +134,9 @@ def incomparable(ours: Conditions, theirs: Conditions) -> Iterator[Incomparable]
         ("attempts", ours.attempts, theirs.attempts),
     )
     for what, mine, other in pairs:
-        if mine != other and not (what == "temperature" and NO_MODEL in (mine, other)):
-            why = _WHY[what] if mine is not None and other is not None else "nobody can say whether it was the same"
+        unknown = mine is None or other is None
+        if (unknown or mine != other) and not (what == "temperature" and NO_MODEL in (mine, other)):
+            why = "nobody can say whether it was the same" if unknown else _WHY[what]
             yield Incomparable(what=what, ours=_shown(what, mine), theirs=_shown(what, other), why=why)
 
 

@@ -71,7 +71,7 @@ def answer(words: ReportWords) -> Answer:
     if words.gate is not None:
         return decide(words.runs[0], words.gate, words.database)
     if len(words.runs) > 1:
-        return build_comparisons(words.database, words.runs[0], words.runs[1:])
+        return _comparisons(words)
     if words.form == "csv":
         return _episodes(words.runs[0], words.database)
     report = report_on(words.runs[0], words.database, words.x or "steps")
@@ -100,6 +100,15 @@ def check_words(words: ReportWords, *, tokens: bool = False) -> None:
         raise RecipeError("report --output: expected no --tokens with it, since one of them would be ignored")
     if words.output is not None and words.output.is_dir():
         raise RecipeError(f"{words.output}: expected a file to write, got a folder")
+
+
+def _comparisons(words: ReportWords) -> tuple[RunComparison, ...]:
+    found = build_comparisons(words.database, words.runs[0], words.runs[1:])
+    names = [found[0].base.run, *(comparison.other.run for comparison in found)]
+    twice = [name for place, name in enumerate(names) if name in names[:place]]
+    if twice:
+        raise RecipeError(f"report: expected different runs, got {shown(twice[0])} twice", "agentgym report RUN OTHER")
+    return found
 
 
 def _refuse_no_store(database: Path) -> None:

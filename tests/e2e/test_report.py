@@ -149,6 +149,7 @@ def test_decisions_are_kept_shown_and_survive_a_rebuild(folder: Path) -> None:
         (["handbook", "--format", "pdf"], "--format: expected one of terminal, md, json, html, csv, got 'pdf'"),
         (["handbook", "--x", "epochs"], "--x: expected one of steps, turns, tokens, seconds, got 'epochs'"),
         (["handbook", "better", "--format", "csv"], "report --format csv: expected one run with it, got 2"),
+        (["handbook", "hand"], "report: expected different runs, got 'handbook' twice"),
         (["handbook", "better", "--gate", "gate.yaml"], "report --gate: expected one run with it, got 2"),
         (["trained", "--x", "tokens"], "--x tokens: expected a run that kept it with its attempts, got trained"),
         (["handbook", "--gate", "none.yaml"], "none.yaml: expected a readable file"),

@@ -68,6 +68,18 @@ def test_nothing_against_a_comparison_is_said_too() -> None:
     assert "Nothing that is recorded keeps them from being compared" in render_sections("t", compared(comparisons))
 
 
+def test_what_neither_run_knows_of_itself_speaks_against_the_comparison_too() -> None:
+    vague = replace(CONDITIONS, protocol=None, horizon=None)
+    text = render_sections("t", compared(compare_all(replace(BASE, conditions=vague), [replace(BASE, run="again", conditions=vague)])))
+    assert "| protocol | not known | not known | nobody can say whether it was the same |" in text
+    assert "| horizon | not known | not known | nobody can say whether it was the same |" in text
+
+
+def test_runs_without_a_split_in_common_have_nothing_to_compare() -> None:
+    text = render_sections("t", compared(compare_all(BASE, [replace(BASE, run="again", splits={})])))
+    assert "No split was evaluated in both, so there is nothing to compare." in text
+
+
 def test_a_run_that_has_not_finished_is_marked() -> None:
     assert "has not finished (in progress)" in " ".join(terminal("hostile").split())
 
