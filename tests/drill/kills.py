@@ -17,8 +17,10 @@ from agentgym_cli.store.journal import read_journal, segment_files
 from agentgym_cli.store.records import AttemptRecord, OutcomeRecord, ScheduledRecord
 from tests.e2e.commands import TIMEOUT_SECONDS, environment, run
 
-_TIMED = ("seconds", "created", "ended", "per_success", "said")
-"""Keys of a report that hold times; ``said`` is the evidence of a finding, in words."""
+_TIMED = ("seconds", "created", "ended", "per_success")
+"""Keys of a report that hold times."""
+_OF_TIMES = ("slow world", "stalls")
+"""Findings of a report that come from times."""
 SCRIPT = Path(__file__).with_name("killed.py")
 ROOT = SCRIPT.parents[2]
 
@@ -174,6 +176,10 @@ def _without_times(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _without_times(inner) for key, inner in value.items() if key not in _TIMED}
     if isinstance(value, list):
-        timed = [entry for entry in value if isinstance(entry, dict) and str(entry.get("name", "")).startswith("time/")]
+        timed = [entry for entry in value if isinstance(entry, dict) and _of_times(str(entry.get("name", "")))]
         return [_without_times(entry) for entry in value if entry not in timed]
     return value
+
+
+def _of_times(name: str) -> bool:
+    return name.startswith("time/") or name in _OF_TIMES
