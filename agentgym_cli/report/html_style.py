@@ -20,7 +20,7 @@ a{color:var(--accent)}nav ul{list-style:none;display:flex;flex-wrap:wrap;gap:.2r
 table{border-collapse:collapse;font-size:.88rem;font-variant-numeric:tabular-nums}
 caption{text-align:left;color:var(--dim);padding:0 0 .35rem;font-size:.85rem}
 th,td{text-align:left;vertical-align:top;padding:.28rem .9rem .28rem 0;border-bottom:1px solid var(--line);overflow-wrap:anywhere;min-width:3.5rem}
-tbody th{min-width:11rem}td{padding-left:.3rem}thead th{color:var(--dim);font-weight:500;white-space:nowrap}tbody th{font-weight:500}
+tbody th{min-width:12rem}td,thead th+th{padding-left:.3rem}thead th{color:var(--dim);font-weight:500;white-space:nowrap}tbody th{font-weight:500}
 td.good{background:var(--good)}td.bad{background:var(--bad)}td.weak{background:var(--weak)}td.good,td.bad,td.weak{padding-left:.5rem}
 dl{display:grid;grid-template-columns:minmax(8rem,max-content) 1fr;gap:.2rem 1rem;margin:.6rem 0;font-size:.92rem}
 dt{color:var(--dim)}dd{margin:0;overflow-wrap:anywhere}
