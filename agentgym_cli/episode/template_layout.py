@@ -11,6 +11,8 @@ from agentgym_cli.episode.templates import ChatTemplate, Message
 from agentgym_cli.errors import PolicyError
 from agentgym_cli.recipe.wording import shown
 
+MOST_TEXT = 1 << 16
+"""Characters of a rendering of a few short messages, and of the text around turns."""
 _SYSTEM, _USERS, _ACTIONS = "Wq7zrules", ("Wq7zone", "Wq7ztwo", "Wq7zthree"), ("Wq7zfirst", "Wq7zsecond")
 """Contents that no template has in its own text."""
 _THOUGHT = "<think>\nWq7zwhy\n</think>\n\nWq7zsaid"
@@ -87,6 +89,8 @@ class _Derivation:
         """What a rendering has around its contents, each of which it must have once, in order."""
         said = [*([system] if system else []), *contents]
         rest = self._template.render(_conversation(contents, system=system))
+        if len(rest) > MOST_TEXT:
+            self._refuse(f"at most {MOST_TEXT:,} characters around a few messages", f"{len(rest):,}")
         pieces = []
         for content in said:
             before, found, rest = rest.partition(content)

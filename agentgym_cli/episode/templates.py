@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NoReturn, TypedDict
 
-from jinja2 import TemplateError, nodes
+from jinja2 import Template, TemplateError, nodes
 from jinja2.ext import Extension
 from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -20,7 +20,7 @@ MAX_TEMPLATE_BYTES = 1 << 20
 MAX_CONFIG_BYTES = 16 << 20
 _TOKENS = ("bos_token", "eos_token", "pad_token", "unk_token")
 _HINT = "name a template of your own with policy.model.chat_template=FILE, or choose prompt.turn_format=chatml"
-_FAILURES = (TemplateError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+_FAILURES = (TemplateError, ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, SyntaxError, TypeError, ValueError)
 """What rendering a stranger's template can raise."""
 
 
@@ -48,32 +48,44 @@ class ChatTemplate:
     """
 
     def __init__(self, source: str, *, tokens: Mapping[str, str], where: str) -> None:
-        """``tokens``: spellings by name, such as ``eos_token``. Raises PolicyError, naming ``where``, for what is no template."""
+        """``tokens``: spellings by name, such as ``eos_token``. The source is not looked at before it is rendered."""
         self.source = source
+        self.tokens = dict(tokens)
         self.where = where
-        environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", _Generation])
-        environment.filters["tojson"] = _tojson
-        environment.globals["raise_exception"] = _raise_exception
-        self._tokens = dict(tokens)
-        try:
-            self._template = environment.from_string(source)
-        except _FAILURES as err:
-            raise PolicyError(f"{where}: expected a chat template (Jinja), got {_said(err)}", _HINT) from err
+        self._compiled: Template | None = None
 
     def render(self, messages: Sequence[Message]) -> str:
-        """The conversation up to where the next assistant's message begins. Raises PolicyError where the template refuses it."""
+        """The conversation up to where the next assistant's message begins.
+
+        A stranger's template may take any time and memory: ``template_apart`` bounds both.
+
+        Raises:
+            PolicyError: the source is no template, or refuses the conversation.
+        """
+        if self._compiled is None:
+            self._compiled = _compiled(self.source, self.where)
         try:
-            return self._template.render(messages=[dict(message) for message in messages], add_generation_prompt=True, **self._tokens)
+            return self._compiled.render(messages=[dict(message) for message in messages], add_generation_prompt=True, **self.tokens)
         except _FAILURES as err:
             roles = ", ".join(message["role"] for message in messages)
             raise PolicyError(f"{self.where}: expected the template to render the roles {roles}, got {_said(err)}", _HINT) from err
+
+
+def _compiled(source: str, where: str) -> Template:
+    environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", _Generation])
+    environment.filters["tojson"] = _tojson
+    environment.globals["raise_exception"] = _raise_exception
+    try:
+        return environment.from_string(source)
+    except _FAILURES as err:
+        raise PolicyError(f"{where}: expected a chat template (Jinja), got {_said(err)}", _HINT) from err
 
 
 def read_template(folder: Path, file: Path | None = None) -> ChatTemplate:
     """The chat template of a tokenizer's folder, or the one in ``file``, with the tokens that the folder names.
 
     Raises:
-        PolicyError: there is none, or it is no template.
+        PolicyError: there is none.
         RecipeError: a file that is too large or no text.
     """
     settings = _settings(folder / "tokenizer_config.json")

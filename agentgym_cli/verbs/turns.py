@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentgym_cli.episode.template_layout import TemplateFacts, derive_layout
+from agentgym_cli.episode.template_apart import layout_apart
+from agentgym_cli.episode.template_layout import TemplateFacts
 from agentgym_cli.episode.templates import ChatTemplate, read_template
 from agentgym_cli.episode.tokens import TurnTokens, read_tokenizer
 from agentgym_cli.errors import PolicyError
@@ -42,7 +43,7 @@ def turns_of(run: Run, *, beside: Sequence[Path]) -> Turns:
     file = None if model.chat_template is None else find_data(model.chat_template, beside=beside, where="policy.model.chat_template")
     template = read_template(folder, file)
     added = [token.content for token in tokenizer.get_added_tokens_decoder().values()]
-    layout, facts = derive_layout(template, added)
+    layout, facts = layout_apart(template, added)
     return Turns(tokens=TurnTokens(tokenizer, layout), folder=folder, template=template, facts=facts)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agentgym_cli.episode.qualification.findings import Known, NotMet
+from agentgym_cli.episode.template_apart import render_apart
 from agentgym_cli.episode.template_layout import TemplateFacts
 from agentgym_cli.episode.templates import ChatTemplate, Message
 from agentgym_cli.episode.tokens import TurnTokens
@@ -49,14 +50,13 @@ def _compare(tokens: TurnTokens, template: ChatTemplate | None, system_prompt: s
 def _by_template(template: ChatTemplate, system_prompt: str) -> list[str]:
     """What the template writes up to each action, from the end of the one before."""
     messages: list[Message] = [{"role": "system", "content": system_prompt}] if system_prompt else []
-    texts: list[str] = []
-    for place, observation in enumerate(OBSERVATIONS):
+    conversations: list[list[Message]] = []
+    for observation, action in zip(OBSERVATIONS, (*ACTIONS, ""), strict=True):
         messages.append({"role": "user", "content": observation})
-        rendered = template.render(messages)
-        texts.append(rendered.rpartition(ACTIONS[place - 1])[2] if place else rendered)
-        if place < len(ACTIONS):
-            messages.append({"role": "assistant", "content": ACTIONS[place]})
-    return texts
+        conversations.append(list(messages))
+        messages.append({"role": "assistant", "content": action})
+    texts = render_apart(template, conversations)
+    return [texts[0], *(text.rpartition(action)[2] for text, action in zip(texts[1:], ACTIONS, strict=True))]
 
 
 def _by_layout(tokens: TurnTokens, system_prompt: str) -> list[str]:
