@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
 
+from agentgym_cli.episode.clock import EpisodeClock
 from agentgym_cli.episode.types import StopReason
 from agentgym_cli.recipe.schema.world import BudgetsSpec
 
@@ -73,9 +73,10 @@ class Deadlines:
 
     def __init__(self, budgets: BudgetsSpec) -> None:
         self._budgets = budgets
-        self._clock = asyncio.get_running_loop().time
-        self._started = self._clock()
-        self._episode_end = self._started + budgets.episode_seconds
+        self.clock = EpisodeClock()
+        self._wall = asyncio.get_running_loop().time
+        self._started = self._wall()
+        self._episode_end = self.clock.time() + budgets.episode_seconds
         self._policy = _Side(StopReason.POLICY_DEADLINE, "policy call", budgets.policy_call_seconds)
         self._env = _Side(StopReason.ENV_DEADLINE, "env call", budgets.env_call_seconds)
         self.policy_acts = False
@@ -83,8 +84,8 @@ class Deadlines:
 
     @property
     def seconds(self) -> float:
-        """Since the episode started."""
-        return self._clock() - self._started
+        """Since the episode started, also those in which the run's own limits held it back."""
+        return self._wall() - self._started
 
     @property
     def policy_seconds(self) -> float:
@@ -99,12 +100,12 @@ class Deadlines:
     def policy_call(self) -> _Call:
         """Bound one call of the policy (``async with``). Raises BudgetSpent(POLICY_DEADLINE)."""
         self.policy_acts = True
-        return _Call(self._policy, self._clock, self._episode_end, self._budgets.episode_seconds)
+        return _Call(self._policy, self.clock, self._episode_end, self._budgets.episode_seconds)
 
     def env_call(self) -> _Call:
         """Bound one call of the world (``async with``). Raises BudgetSpent(ENV_DEADLINE)."""
         self.policy_acts = False
-        return _Call(self._env, self._clock, self._episode_end, self._budgets.episode_seconds)
+        return _Call(self._env, self.clock, self._episode_end, self._budgets.episode_seconds)
 
 
 class _Side:
@@ -120,20 +121,21 @@ class _Side:
 class _Call:
     """The bounds of one call. An answer that comes late because the loop was held up is late all the same."""
 
-    def __init__(self, side: _Side, clock: Callable[[], float], episode_end: float, episode_seconds: float) -> None:
+    def __init__(self, side: _Side, clock: EpisodeClock, episode_end: float, episode_seconds: float) -> None:
         self._side = side
         self._clock = clock
         self._episode_end = episode_end
         self._episode_seconds = episode_seconds
 
     async def __aenter__(self) -> None:
-        self._began = self._clock()
+        self._began = self._clock.time()
         self._end = min(self._began + self._side.seconds, self._episode_end)
-        self._scope = asyncio.timeout_at(self._end)
+        self._scope = self._clock.bound(self._end)
         await self._scope.__aenter__()
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        ended = self._clock()
+        ended = self._clock.time()
+        self._clock.unbound()
         self._side.spent += ended - self._began
         try:
             await self._scope.__aexit__(kind, error, traceback)

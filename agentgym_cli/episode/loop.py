@@ -146,7 +146,7 @@ class _Play:
         player: PolicyEpisode | None = None
         try:
             async with self._deadlines.policy_call():
-                player = await self._policy.open(self._episode, seed=seed, session=session)
+                player = await self._policy.open(self._episode, seed=seed, session=session, clock=self._deadlines.clock)
             return await self._turns_until_stop(session, player)
         finally:
             if player is not None:

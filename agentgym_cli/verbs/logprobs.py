@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 from agentgym_cli.env.contract import EnvSession
+from agentgym_cli.episode.clock import EpisodeClock
 from agentgym_cli.episode.policies.sampler import CausalModel, TorchDecoder
 from agentgym_cli.episode.policies.wave import WavePolicy
 from agentgym_cli.episode.qualification.findings import NotMet
@@ -65,7 +66,7 @@ async def _played(model: CausalModel, run: Run, tokens: TurnTokens, system_promp
 
 async def _play(policy: WavePolicy, episode: ScheduledEpisode) -> Trajectory | None:
     session: EnvSession = NoWorld()  # type: ignore[assignment]
-    player = await policy.open(episode, seed=episode.sample + 1, session=session)
+    player = await policy.open(episode, seed=episode.sample + 1, session=session, clock=EpisodeClock())
     try:
         for observation in OBSERVATIONS:
             await player.act(observation)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from agentgym_cli.env.contract import ActionRule, EnvSession, EpisodeRules, StepReply
+from agentgym_cli.episode.clock import EpisodeClock
 from agentgym_cli.episode.policies.protocol import PolicyReply
 from agentgym_cli.episode.types import ScheduledEpisode, Task, Trajectory
 from agentgym_cli.recipe.schema.world import BudgetsSpec
@@ -156,7 +157,7 @@ class FakePolicy:
         size = self.wave or max(1, len(episodes))
         return [list(episodes[start : start + size]) for start in range(0, len(episodes), size)]
 
-    async def open(self, episode: ScheduledEpisode, *, seed: int, session: EnvSession) -> FakePlayer:
+    async def open(self, episode: ScheduledEpisode, *, seed: int, session: EnvSession, clock: EpisodeClock) -> FakePlayer:
         self.seeds.append(seed)
         return FakePlayer(self, episode)
 

@@ -12,6 +12,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from agentgym_cli.env.contract import InfraCause
 from agentgym_cli.env.pointer import Json
+from agentgym_cli.episode.clock import EpisodeClock
+from agentgym_cli.episode.policies.endpoint_pace import Gate
 from agentgym_cli.episode.policies.failures import PolicyUnavailable
 from agentgym_cli.episode.tokens import TurnTokens
 from agentgym_cli.episode.types import AttemptResult, Outcome, StopReason
@@ -91,7 +93,7 @@ def test_a_response_that_the_server_cut_is_a_cut_one() -> None:
 
     async def said() -> list[tuple[str, bool]]:
         policy = await Setting(stub=stub, budgets=replace(BUDGETS, response_tokens=8)).policy()
-        player = await policy.open(make_episode(), seed=1, session=await FakeEnv().open())
+        player = await policy.open(make_episode(), seed=1, session=await FakeEnv().open(), clock=EpisodeClock())
         replies = [await player.act("hello")]
         stub.say = lambda fields, number: "go"
         replies.append(await player.act("hello"))
@@ -398,11 +400,34 @@ def test_tokens_are_spread_over_the_minute_as_they_are_used() -> None:
     assert stub.started[1] - stub.started[0] == pytest.approx(0.7)
 
 
-def test_a_place_beyond_the_calls_time_is_an_outage_of_ones_own_making_and_no_failure() -> None:
-    results = all_played(Setting(stub=LlmStub(), spec=spec_with(requests_per_minute=1.0)), 3)
-    stops = [(result.stop, result.cause) for result in results]
-    assert stops.count((StopReason.POLICY_UNAVAILABLE, InfraCause.TIMEOUT)) == 3
-    assert "expected a place within the recipe's limits" in results[0].detail
+def test_a_wait_for_ones_own_limits_counts_against_no_deadline() -> None:
+    # One request a minute: the eighth starts 480 s behind the check's, beyond the call's 60 s, the episode's 300 s and the time of an outage.
+    short = replace(BUDGETS, episode_seconds=300.0)
+    stub = LlmStub()
+    results = all_played(Setting(stub=stub, spec=spec_with(requests_per_minute=1.0), budgets=short), 8, short)
+    assert {result.stop for result in results} == {StopReason.DONE}
+    assert sorted(result.seconds for result in results) == pytest.approx([60.0 * place for place in range(1, 9)])
+    assert {result.policy_seconds for result in results} == {0.0}
+
+
+def test_a_place_among_the_requests_in_flight_is_waited_for_beyond_a_calls_deadline() -> None:
+    stub = LlmStub(seconds=50.0)
+    results = all_played(Setting(stub=stub, spec=spec_with(max_in_flight=1)), 14)
+    assert {result.stop for result in results} == {StopReason.DONE}
+    assert [result.policy_seconds for result in results] == pytest.approx([50.0] * 14)
+
+
+def test_a_busy_server_is_asked_again_at_ones_own_pace_and_its_outage_is_not_charged_with_it() -> None:
+    stub = LlmStub(fault=lambda number: 503 if number in (1, 2) else None)
+    results = all_played(Setting(stub=stub, spec=spec_with(requests_per_minute=1.0, retry_seconds=10.0)), 1)
+    assert [result.stop for result in results] == [StopReason.DONE]
+    assert [after - before for before, after in zip(stub.started, stub.started[1:], strict=False)] == pytest.approx([60.0] * 3)
+
+
+def test_a_server_that_hangs_still_spends_the_policys_deadline_behind_a_wait() -> None:
+    stub = LlmStub(fault=lambda number: None if number == 0 else "hang")
+    results = all_played(Setting(stub=stub, spec=spec_with(requests_per_minute=1.0)), 1)
+    assert [(result.stop, result.seconds, result.policy_seconds) for result in results] == [(StopReason.POLICY_DEADLINE, 120.0, 60.0)]
 
 
 def test_episodes_that_are_cancelled_leave_no_request_behind() -> None:
@@ -420,6 +445,21 @@ def test_episodes_that_are_cancelled_leave_no_request_behind() -> None:
         return stub.open
 
     assert run_virtual(play()) == 0
+
+
+def test_a_request_that_is_cancelled_while_it_waits_gives_its_place_back() -> None:
+    async def places() -> tuple[float, bool]:
+        gate = Gate(requests_per_minute=1.0, tokens_per_minute=None, in_flight=2)
+        now = asyncio.get_running_loop().time
+        await gate.enter(1)
+        began, waiting = now(), asyncio.ensure_future(gate.enter(1))
+        await asyncio.sleep(1.0)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        await gate.enter(1)
+        return now() - began, waiting.cancelled()
+
+    assert run_virtual(places()) == (60.0, True)
 
 
 def test_failures_of_a_policy_travel_between_processes_with_their_cause() -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 
 from agentgym_cli.env.contract import EnvSession
 from agentgym_cli.env.pointer import Json
+from agentgym_cli.episode.clock import EpisodeClock
 from agentgym_cli.episode.policies.endpoint_call import LlmServer, Patience
 from agentgym_cli.episode.policies.endpoint_check import Manner
 from agentgym_cli.episode.policies.endpoint_reply import Said, read_said
@@ -62,20 +62,20 @@ class EndpointPolicy:
         """One list: nobody waits."""
         return [list(episodes)]
 
-    async def open(self, episode: ScheduledEpisode, *, seed: int, session: EnvSession) -> EndpointEpisode:
+    async def open(self, episode: ScheduledEpisode, *, seed: int, session: EnvSession, clock: EpisodeClock) -> EndpointEpisode:
         """Begin an empty conversation."""
         # The episode began at most one env call earlier.
-        end = asyncio.get_running_loop().time() + self._budgets.episode_seconds - self._budgets.env_call_seconds
-        return EndpointEpisode(self, self._transcript(), seed=seed, end=end)
+        end = clock.time() + self._budgets.episode_seconds - self._budgets.env_call_seconds
+        return EndpointEpisode(self, self._transcript(), seed=seed, clock=clock, end=end)
 
     def note(self, name: str, text: str) -> None:
         """Keep one note."""
         self.notes.setdefault(name, text)
 
-    def patience(self, *, seed: int, end: float) -> Patience:
+    def patience(self, *, seed: int, clock: EpisodeClock, end: float) -> Patience:
         """For a call that begins now, of an episode that may go on until ``end``: an outage must end before a deadline makes it a failure."""
-        until = min(asyncio.get_running_loop().time() + self._outage_seconds, end)
-        return Patience(until=until, seconds=self._budgets.policy_call_seconds, seed=seed)
+        until = min(clock.time() + self._outage_seconds, end)
+        return Patience(clock=clock, until=until, seconds=self._budgets.policy_call_seconds, seed=seed)
 
     async def say(self, wanted: Wanted, patience: Patience) -> Said:
         """One response. Raises ContextFull, PolicyUnavailable, PolicyProtocol, PolicyError.
@@ -114,16 +114,17 @@ def _bounded(said: Said, room: int, where: str) -> Said:
 class EndpointEpisode:
     """One conversation."""
 
-    def __init__(self, policy: EndpointPolicy, transcript: Transcript, *, seed: int, end: float) -> None:
+    def __init__(self, policy: EndpointPolicy, transcript: Transcript, *, seed: int, clock: EpisodeClock, end: float) -> None:
         self._policy = policy
         self._transcript = transcript
         self._seed = seed
+        self._clock = clock
         self._end = end
 
     async def act(self, observation: str) -> PolicyReply:
         """Ask, wait out what passes, keep what came as it came."""
         wanted = self._transcript.ask(observation)
-        said = await self._policy.say(wanted, self._policy.patience(seed=self._seed, end=self._end))
+        said = await self._policy.say(wanted, self._policy.patience(seed=self._seed, clock=self._clock, end=self._end))
         self._transcript.heard(said)
         if said.prompt_tokens is None:
             self._policy.note("usage", "replies do not count tokens, so reports count none where token ids are missing too")

@@ -17,7 +17,8 @@ from agentgym_cli.env.caller import HttpCaller
 from agentgym_cli.env.contract import EnvFailure, InfraCause
 from agentgym_cli.env.pointer import Json
 from agentgym_cli.env.wire import RawReply, encoded
-from agentgym_cli.episode.policies.endpoint_pace import Gate, TooSlow
+from agentgym_cli.episode.clock import EpisodeClock
+from agentgym_cli.episode.policies.endpoint_pace import Gate
 from agentgym_cli.episode.policies.endpoint_reply import error_of, is_context_full
 from agentgym_cli.episode.policies.failures import PolicyProtocol, PolicyUnavailable
 from agentgym_cli.episode.policies.protocol import ContextFull
@@ -38,8 +39,10 @@ _SAID = 300
 class Patience:
     """How long a caller waits."""
 
+    clock: EpisodeClock
+    """Stands still while the gate holds a request back."""
     until: float
-    """On the loop's clock; no further try begins later."""
+    """On that clock; no further try begins later."""
     seconds: float
     """Deadline of one try."""
     seed: int
@@ -84,7 +87,7 @@ class LlmServer:
                 return await self._paced(path, body, tokens, patience)
             except Refused as refused:
                 pause = _pause(refused, number, patience.seed)
-                if not refused.again or asyncio.get_running_loop().time() + pause > patience.until:
+                if not refused.again or patience.clock.time() + pause > patience.until:
                     _give_up(refused, tries=number + 1)
             await asyncio.sleep(pause)
         raise AssertionError("a count has no end")
@@ -101,14 +104,9 @@ class LlmServer:
         return _document(raw, where)
 
     async def _paced(self, path: str, body: bytes, tokens: int, patience: Patience) -> Json:
-        try:
-            await self._gate.enter(tokens, until=patience.until)
-        except TooSlow as slow:
-            raise PolicyUnavailable(
-                f"POST {self.url}{path}: expected a place within the recipe's limits, got one in {slow.seconds:.0f} s, beyond the call's time",
-                "raise policy.endpoint's limits, or lower engine.slots",
-                InfraCause.TIMEOUT,
-            ) from slow
+        if self._gate.limited:
+            with patience.clock.held():
+                await self._gate.enter(tokens)
         used: int | None = None
         try:
             document = await self.once("POST", path, body, seconds=patience.seconds)

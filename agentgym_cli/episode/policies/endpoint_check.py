@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from agentgym_cli.env.pointer import Json
+from agentgym_cli.episode.clock import EpisodeClock
 from agentgym_cli.episode.policies.endpoint_call import LlmServer, Patience, Refused
 from agentgym_cli.episode.policies.endpoint_reply import Api, Said, read_said
 from agentgym_cli.episode.policies.endpoint_transcript import NO_IDS
@@ -163,8 +163,8 @@ async def _first_token(server: LlmServer, manner: Manner, prompt: Mapping[str, J
     """One token, with as many extras as the server knows."""
     refusal: PolicyError | None = None
     for tried in _simpler(manner):
-        now = asyncio.get_running_loop().time()
-        patience = Patience(until=now + min(seconds, WARM_SECONDS), seconds=seconds, seed=0)
+        clock = EpisodeClock()
+        patience = Patience(clock=clock, until=clock.time() + min(seconds, WARM_SECONDS), seconds=seconds, seed=0)
         try:
             body = await server.ask(tried.path, {**tried.fields(1, 0), **prompt}, tokens=1, patience=patience)
             return tried, read_said(body, api=tried.api, calls=True, where=f"POST {server.url}{tried.path}")

@@ -5,18 +5,11 @@ from __future__ import annotations
 import asyncio
 
 
-class TooSlow(Exception):
-    """The limits let the next request start only after its caller's time; ``seconds`` is how long it would wait. Control flow."""
-
-    def __init__(self, seconds: float) -> None:
-        super().__init__(seconds)
-        self.seconds = seconds
-
-
 class Pace:
     """Amounts a minute, one after the other: what is taken now delays the next by its share of a minute. None never delays."""
 
     def __init__(self, per_minute: float | None) -> None:
+        self.limited = per_minute is not None
         self._seconds_each = 0.0 if per_minute is None else 60.0 / per_minute
         self._free_at = float("-inf")
 
@@ -39,31 +32,29 @@ class Gate:
         self._tokens = Pace(tokens_per_minute)
         self._slots = None if in_flight is None else asyncio.Semaphore(in_flight)
 
-    async def enter(self, tokens: int, *, until: float) -> None:
-        """Wait for a request's place; ``leave`` gives it back.
+    @property
+    def limited(self) -> bool:
+        """Whether anybody ever waits."""
+        return self._slots is not None or self._requests.limited or self._tokens.limited
+
+    async def enter(self, tokens: int) -> None:
+        """Wait for a request's place, in the order of asking; ``leave`` gives it back. One that is cancelled meanwhile takes nothing.
 
         Args:
             tokens: how many it is expected to use.
-            until: on the loop's clock.
-
-        Raises:
-            TooSlow: it could not start before ``until``; nothing is taken.
         """
+        if self._slots is not None:
+            await self._slots.acquire()
         now = asyncio.get_running_loop().time()
         pause = max(self._requests.take(1, now=now), self._tokens.take(tokens, now=now))
-        if pause > 0 and now + pause > until:
-            self._give_back(tokens)
-            raise TooSlow(pause)
-        if pause > 0:
-            await asyncio.sleep(pause)
-        if self._slots is None:
+        if pause <= 0:
             return
         try:
-            async with asyncio.timeout_at(until):
-                await self._slots.acquire()
-        except TimeoutError as err:
-            self._give_back(tokens)
-            raise TooSlow(until - now) from err
+            await asyncio.sleep(pause)
+        except asyncio.CancelledError:
+            self._requests.give_back(1)
+            self.leave(expected=tokens, used=0)
+            raise
 
     def leave(self, *, expected: int, used: int | None) -> None:
         """A request is over; ``used`` is None where nobody said how many tokens it took."""
@@ -71,7 +62,3 @@ class Gate:
             self._tokens.give_back(expected - used)
         if self._slots is not None:
             self._slots.release()
-
-    def _give_back(self, tokens: int) -> None:
-        self._requests.give_back(1)
-        self._tokens.give_back(tokens)

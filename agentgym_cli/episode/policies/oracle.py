@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from agentgym_cli.env.contract import EnvFailure, EnvSession, InfraCause
 from agentgym_cli.episode.actions import ActionFormat
+from agentgym_cli.episode.clock import EpisodeClock
 from agentgym_cli.episode.policies.protocol import PolicyReply
 from agentgym_cli.episode.policies.scripted import Speaker
 from agentgym_cli.episode.types import ScheduledEpisode, Trajectory
@@ -26,7 +27,7 @@ class OraclePolicy:
         """One list: nobody waits."""
         return [list(episodes)]
 
-    async def open(self, episode: ScheduledEpisode, *, seed: int, session: EnvSession) -> OracleEpisode:
+    async def open(self, episode: ScheduledEpisode, *, seed: int, session: EnvSession, clock: EpisodeClock) -> OracleEpisode:
         """Begin; the world is asked at the first observation, when the session has its task."""
         return OracleEpisode(session, action_format=self._action_format, seconds=self._env_call_seconds)
 

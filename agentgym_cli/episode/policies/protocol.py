@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from agentgym_cli.env.contract import EnvSession
+from agentgym_cli.episode.clock import EpisodeClock
 from agentgym_cli.episode.types import ScheduledEpisode, Trajectory
 
 
@@ -46,8 +47,8 @@ class Policy(Protocol):
     def waves(self, episodes: Sequence[ScheduledEpisode]) -> list[list[ScheduledEpisode]]:
         """Split a schedule into lists that run one after the other; a policy without a barrier returns one list."""
 
-    async def open(self, episode: ScheduledEpisode, *, seed: int, session: EnvSession) -> PolicyEpisode:
-        """Begin an episode; ``session`` is only for policies that ask the world itself (the oracle)."""
+    async def open(self, episode: ScheduledEpisode, *, seed: int, session: EnvSession, clock: EpisodeClock) -> PolicyEpisode:
+        """Begin an episode; ``session`` is only for policies that ask the world itself (the oracle), ``clock`` for those with limits of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

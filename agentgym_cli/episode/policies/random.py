@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from agentgym_cli.env.contract import EnvSession, ListedActions
 from agentgym_cli.episode.actions import ActionFormat, action_text
+from agentgym_cli.episode.clock import EpisodeClock
 from agentgym_cli.episode.policies.protocol import PolicyReply
 from agentgym_cli.episode.types import ScheduledEpisode, Trajectory
 from agentgym_cli.errors import RecipeError
@@ -35,7 +36,7 @@ class RandomPolicy:
         """One list: nobody waits."""
         return [list(episodes)]
 
-    async def open(self, episode: ScheduledEpisode, *, seed: int, session: EnvSession) -> RandomEpisode:
+    async def open(self, episode: ScheduledEpisode, *, seed: int, session: EnvSession, clock: EpisodeClock) -> RandomEpisode:
         """Begin with a generator of the episode's own."""
         return RandomEpisode(self, seed=seed)
 

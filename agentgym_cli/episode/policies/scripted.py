@@ -8,6 +8,7 @@ from pathlib import Path
 
 from agentgym_cli.env.contract import EnvSession
 from agentgym_cli.episode.actions import ActionFormat, action_text
+from agentgym_cli.episode.clock import EpisodeClock
 from agentgym_cli.episode.policies.protocol import PolicyReply
 from agentgym_cli.episode.types import ScheduledEpisode, Trajectory
 from agentgym_cli.errors import PolicyError, RecipeError
@@ -57,7 +58,7 @@ class ScriptedPolicy:
             raise PolicyError(f"scripted policy: expected actions for every scheduled task, got none for {', '.join(missing[:5])}")
         return [list(episodes)]
 
-    async def open(self, episode: ScheduledEpisode, *, seed: int, session: EnvSession) -> Speaker:
+    async def open(self, episode: ScheduledEpisode, *, seed: int, session: EnvSession, clock: EpisodeClock) -> Speaker:
         """Begin at the first action of the task's list."""
         return Speaker(self._actions[episode.task.id], action_format=self._action_format)
 

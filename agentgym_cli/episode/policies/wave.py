@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agentgym_cli.env.contract import EnvSession
+from agentgym_cli.episode.clock import EpisodeClock
 from agentgym_cli.episode.policies.barrier import Barrier
 from agentgym_cli.episode.policies.protocol import ContextFull, Decoder, PolicyReply, SlotReply, SlotRequest
 from agentgym_cli.episode.tokens import TrajectoryBuilder, TurnTokens
@@ -43,7 +44,7 @@ class WavePolicy:
         self._slots = {episode.id: place % slots for place, episode in enumerate(episodes)}
         return [list(episodes[start : start + slots]) for start in range(0, len(episodes), slots)]
 
-    async def open(self, episode: ScheduledEpisode, *, seed: int, session: EnvSession) -> WaveEpisode:
+    async def open(self, episode: ScheduledEpisode, *, seed: int, session: EnvSession, clock: EpisodeClock) -> WaveEpisode:
         """Take the episode's slot."""
         slot = self._slots[episode.id]
         self._barrier.join(slot)

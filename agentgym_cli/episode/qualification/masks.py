@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from agentgym_cli.env.contract import EnvSession
+from agentgym_cli.episode.clock import EpisodeClock
 from agentgym_cli.episode.policies.protocol import SlotReply, SlotRequest
 from agentgym_cli.episode.policies.wave import WavePolicy
 from agentgym_cli.episode.qualification.findings import NotMet
@@ -70,7 +71,7 @@ async def play_script(decoder: ScriptedDecoder, tokens: TurnTokens, observations
     policy = WavePolicy(decoder, tokens=tokens, system_prompt=system_prompt, budgets=_BUDGETS, temperature=1.0)
     policy.waves([_EPISODE])
     session: EnvSession = NoWorld()  # type: ignore[assignment]
-    player = await policy.open(_EPISODE, seed=0, session=session)
+    player = await policy.open(_EPISODE, seed=0, session=session, clock=EpisodeClock())
     try:
         for observation in observations:
             await player.act(observation)
