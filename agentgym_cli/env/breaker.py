@@ -96,6 +96,11 @@ class Breaker:
             self._open(now + self._pause)
         return False
 
+    def give_up(self, until: float) -> None:
+        """Open it at once, until a time: what happened elsewhere says that the server is gone, or that it is there again."""
+        self._answers = 0
+        self._open(until)
+
     def ended(self, now: float, trial: int) -> None:
         """A session is over. A trial that ends without a verdict makes room for the next one at once."""
         if self._tries(trial):

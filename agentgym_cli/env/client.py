@@ -144,6 +144,14 @@ class HttpEnvClient:
         """Return when a session can be opened, at once while any server is well. Raises ServersLost when none came back in time."""
         await self._replicas.ready()
 
+    def give_up(self, url: str, cause: InfraCause, detail: str, *, pause: float) -> None:
+        """No session opens on a server that is known to be gone for ``pause`` seconds; infinity waits for ``try_again``."""
+        self._replicas.give_up(url, cause, detail, pause=pause)
+
+    def try_again(self, url: str) -> None:
+        """A server that was given up may be there again: the next session tries it."""
+        self._replicas.try_again(url)
+
     async def open(self) -> HttpEnvSession:
         """Create a session on the next replica. When cancelled, the session that the server may still make is closed in the background.
 

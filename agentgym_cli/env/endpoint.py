@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, Mapping
+from collections.abc import AsyncIterable, Iterable, Mapping
 from typing import TypeVar
 
 import httpx
@@ -48,6 +48,15 @@ def base_url(text: str) -> str:
         hint = "name a server of WebSockets by http:// or https:// too" if text.startswith(("ws://", "wss://")) else "docs/probe.md shows some"
         raise RecipeError(f"environment URL: expected http://HOST:PORT, without credentials or query, got {problem}", hint)
     return text.rstrip("/")
+
+
+def refuse_twice(urls: Iterable[str]) -> None:
+    """A server is no replica of itself: what is compared over replicas would then always agree. Raises RecipeError."""
+    seen: set[str] = set()
+    for url in map(base_url, urls):
+        if url in seen:
+            raise RecipeError(f"environment URL: expected each server once, got {shortened(url)} again")
+        seen.add(url)
 
 
 def _unreadable(text: str) -> str | None:

@@ -16,11 +16,9 @@ from agentgym_cli.env.checks import Check, Level, checks_of
 from agentgym_cli.env.contract import EnvFailure, InfraCause
 from agentgym_cli.env.dialect import Dialect
 from agentgym_cli.env.dialect_schema import CheckName
-from agentgym_cli.env.endpoint import Endpoint, base_url
+from agentgym_cli.env.endpoint import Endpoint, refuse_twice
 from agentgym_cli.env.findings import Bench, Effort, Found, NotApplicable, NotMet, Rung
-from agentgym_cli.env.reply import shortened
 from agentgym_cli.env.wire import another_http, build_http
-from agentgym_cli.errors import RecipeError
 
 log = logging.getLogger(__name__)
 
@@ -120,7 +118,7 @@ async def probe(
     Raises:
         RecipeError: a URL is none, or there twice. A server that is bad in whatever way is a result.
     """
-    _refuse_twice(urls)
+    refuse_twice(urls)
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(build_http()) if http is None else http
         second = await stack.enter_async_context(another_http(client))
@@ -148,15 +146,6 @@ async def probe(
             visit.bench.others = [other.bench for other in visits if other is not visit]
             await visit.together()
     return ProbeReport(dialect=dialect.name, level=level, servers=tuple(visit.report() for visit in visits))
-
-
-def _refuse_twice(urls: Sequence[str]) -> None:
-    """A server is no replica of itself: what is compared over replicas would then always agree."""
-    seen: set[str] = set()
-    for url in map(base_url, urls):
-        if url in seen:
-            raise RecipeError(f"environment URL: expected each server once, got {shortened(url)} again")
-        seen.add(url)
 
 
 def _told_nobody(url: str, name: str) -> None:

@@ -11,7 +11,7 @@ from typing import Literal
 
 from agentgym_cli.env.breaker import COUNTED, Breaker, BreakerRule, State
 from agentgym_cli.env.contract import EnvFailure, InfraCause, ServersLost
-from agentgym_cli.env.endpoint import Endpoint
+from agentgym_cli.env.endpoint import Endpoint, base_url
 from agentgym_cli.env.reply import SessionId
 
 _SAID = 300
@@ -110,11 +110,35 @@ class Replicas:
         before = replica.breaker.state
         replica.last_failure = failure.message[:_SAID]
         if replica.breaker.failed(now, trial, began=began):
-            if self._dark_since is None and all(other.breaker.state is not State.CLOSED for other in self._replicas):
-                self._dark_since = now
+            self._darken(now)
             self._tell(ServerChange(url=replica.endpoint.url, event="opened", cause=failure.cause, detail=replica.last_failure))
         elif replica.breaker.state is not before:
             self._wake()
+
+    def give_up(self, url: str, cause: InfraCause, detail: str, *, pause: float) -> None:
+        """A server is known to be gone, by other means than its calls: none opens there for ``pause`` seconds; infinity waits for ``try_again``."""
+        now = asyncio.get_running_loop().time()
+        for replica in self._at(url):
+            replica.last_failure = detail[:_SAID]
+            replica.breaker.give_up(now + pause)
+            self._darken(now)
+            self._tell(ServerChange(url=replica.endpoint.url, event="opened", cause=cause, detail=replica.last_failure))
+
+    def try_again(self, url: str) -> None:
+        """A server that was given up may be there again: the next session tries it."""
+        now = asyncio.get_running_loop().time()
+        for replica in self._at(url):
+            if replica.breaker.state is not State.CLOSED:
+                replica.breaker.give_up(now)
+                self._wake()
+
+    def _at(self, url: str) -> list[Replica]:
+        return [replica for replica in self._replicas if replica.endpoint.url == base_url(url)]
+
+    def _darken(self, now: float) -> None:
+        """Note since when no server is well."""
+        if self._dark_since is None and all(replica.breaker.state is not State.CLOSED for replica in self._replicas):
+            self._dark_since = now
 
     def ended(self, replica: Replica, trial: int) -> None:
         """A session is over."""

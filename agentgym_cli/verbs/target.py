@@ -18,8 +18,8 @@ from agentgym_cli.recipe.resolve import resolve
 from agentgym_cli.verbs.folders import FROZEN_FILE
 from agentgym_cli.verbs.request import Request
 
-RUN_LIMITS = ("budgets.run_cost", "budgets.run_tokens")
-"""Keys that a frozen run may be given anew: one that has spent its budget goes on with more."""
+GIVEN_ANEW = ("budgets.run_cost", "budgets.run_tokens", "env.urls")
+"""Keys that a frozen run may be given anew, since they change no result: one that has spent its budget goes on with more, servers move."""
 _NAMED = 5
 """Most differences that a message names."""
 
@@ -46,26 +46,27 @@ def find_target(request: Request, verb: str) -> Target:
         raise RecipeError(f"{folder}: expected a recipe, got the folder of a run", f"agentgym {verb} {folder} --resume continues it")
     if request.runs_dir is not None:
         raise RecipeError("--runs-dir: expected nothing, since a resumed run stays in its folder", f"agentgym {verb} {folder} --resume")
-    frozen, overrides = _with_other_limits(read_frozen(folder / FROZEN_FILE), request.overrides, str(folder))
+    frozen, overrides = _with_given_anew(read_frozen(folder / FROZEN_FILE), request.overrides, str(folder))
     drift = _drift(frozen, overrides, str(folder), allow_drift=request.allow_drift)
     return Target(frozen=frozen, folder=folder, drift=drift)
 
 
-def _with_other_limits(frozen: Frozen, overrides: Sequence[str], where: str) -> tuple[Frozen, Sequence[str]]:
-    """The frozen run with other limits on what all of it may spend, which change no result, and the overrides that are left. Raises RecipeError."""
-    limits = [override for override in overrides if override.partition("=")[0] in RUN_LIMITS]
-    if not limits:
+def _with_given_anew(frozen: Frozen, overrides: Sequence[str], where: str) -> tuple[Frozen, Sequence[str]]:
+    """The frozen run with other limits on what all of it may spend, or other addresses, and the overrides that are left. Raises RecipeError."""
+    anew = [override for override in overrides if override.partition("=")[0] in GIVEN_ANEW]
+    if not anew:
         return frozen, overrides
-    _, layer = override_layer(limits)
+    _, layer = override_layer(anew)
     document = json.loads(frozen.to_json())
-    document["config"]["budgets"] |= layer.data["budgets"]
-    return parse_frozen(canonical_json(document), where=where), [override for override in overrides if override not in limits]
+    for section, values in layer.data.items():
+        document["config"][section] |= values
+    return parse_frozen(canonical_json(document), where=where), [override for override in overrides if override not in anew]
 
 
 def _fresh(target: str, overrides: Sequence[str], *, allow_drift: bool) -> Target:
     """A target for a new run."""
     if target.endswith(".json"):
-        frozen, rest = _with_other_limits(read_frozen(find_data(target, where="frozen run")), overrides, target)
+        frozen, rest = _with_given_anew(read_frozen(find_data(target, where="frozen run")), overrides, target)
         drift = _drift(frozen, rest, target, allow_drift=allow_drift)
         return Target(frozen=_runnable(frozen), folder=None, drift=drift)
     resolved = resolve(target, overrides)

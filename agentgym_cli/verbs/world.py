@@ -8,11 +8,13 @@ from dataclasses import dataclass
 
 from agentgym_cli.env.breaker import BreakerRule
 from agentgym_cli.env.client import HttpEnvClient, build_http
+from agentgym_cli.env.contract import EnvFailure
 from agentgym_cli.env.dialect import Dialect
 from agentgym_cli.env.identity import greetings
 from agentgym_cli.env.launch import launch
 from agentgym_cli.env.probe import ProbeReport, probe
 from agentgym_cli.env.replicas import ServerChange
+from agentgym_cli.env.rollcall import absent
 from agentgym_cli.episode.policies.build import service_key
 from agentgym_cli.episode.types import Task
 from agentgym_cli.errors import EnvError, RecipeError
@@ -65,7 +67,9 @@ async def open_world(
     token = service_token(env)
     async with AsyncExitStack() as stack:
         urls = await stack.enter_async_context(serving(env, oracle=oracle, progress=progress))
-        report = await probe(urls, dialect, tasks=pinned(tasks), concurrency=slots, call_seconds=budgets.env_call_seconds, token=token)
+        gone = await _absent(urls, dialect, budgets, token)
+        there = [url for url in urls if url not in gone]
+        report = await probe(there, dialect, tasks=pinned(tasks), concurrency=slots, call_seconds=budgets.env_call_seconds, token=token)
         record_probe(report, recorder, progress)
         observed = await observe(env, urls, dialect, token=token)
         client = HttpEnvClient(
@@ -79,7 +83,16 @@ async def open_world(
             on_change=lambda change: _changed(change, recorder, progress),
         )
         stack.push_async_callback(client.aclose)
+        for url, failure in gone.items():
+            recorder.probed(url, "health", "fail", failure.message, 0.0)
+            client.give_up(url, failure.cause, failure.message, pause=retry.pause_seconds)
         yield World(urls=urls, client=client, observed=observed)
+
+
+async def _absent(urls: Sequence[str], dialect: Dialect, budgets: BudgetsSpec, token: str | None) -> dict[str, EnvFailure]:
+    """Servers that a run starts without, since others are there. Where none is, there are none: the probe says what is wrong with all of them."""
+    gone = await absent(urls, dialect, seconds=budgets.env_call_seconds, token=token) if len(urls) > 1 else {}
+    return gone if len(gone) < len(urls) else {}
 
 
 def _changed(change: ServerChange, recorder: Recorder, progress: Progress) -> None:

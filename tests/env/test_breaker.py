@@ -157,6 +157,44 @@ def test_a_dead_server_is_asked_no_more_and_the_other_takes_its_sessions() -> No
     assert [(change.url, change.event, change.cause) for change in changes] == [("http://a", "opened", InfraCause.CONNECT)]
 
 
+def test_a_server_that_is_known_to_be_gone_is_tried_after_its_pause_and_not_before() -> None:
+    number, asked, changes = [0], [], list[ServerChange]()
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url.host)
+        return healthy(number)
+
+    async def main() -> list[str]:
+        client = client_of(answer, ["http://a/", "http://b"], changes)
+        client.give_up("http://a", InfraCause.CONNECT, "refused", pause=2.0)
+        first = [await one_session(client) for _ in range(4)]
+        await asyncio.sleep(2.0)
+        return first + [await one_session(client) for _ in range(4)]
+
+    ended = run_virtual(main())
+    assert ended[:4] == ["http://b"] * 4
+    assert ended.count("http://a") == 2
+    assert [(c.url, c.event, c.cause, c.detail) for c in changes] == [
+        ("http://a", "opened", InfraCause.CONNECT, "refused"),
+        ("http://a", "closed", None, ""),
+    ]
+
+
+def test_a_server_that_is_given_up_until_further_notice_is_tried_when_the_notice_comes() -> None:
+    number, changes = [0], list[ServerChange]()
+
+    async def main() -> tuple[str, float]:
+        clock = asyncio.get_running_loop().time
+        client = client_of(lambda request: healthy(number), ["http://a"], changes)
+        began = clock()
+        client.give_up("http://a", InfraCause.CONNECT, "its process ended", pause=math.inf)
+        asyncio.get_running_loop().call_later(12.0, client.try_again, "http://a")
+        return await one_session(client), clock() - began
+
+    assert run_virtual(main()) == ("http://a", 12.0)
+    assert [change.event for change in changes] == ["opened", "closed"]
+
+
 def test_a_server_that_is_back_is_tried_by_one_session_and_then_takes_its_share() -> None:
     number, changes, loop_time = [0], list[ServerChange](), list[float]()
 

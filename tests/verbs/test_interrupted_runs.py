@@ -130,6 +130,19 @@ def test_a_limit_of_the_run_is_outside_its_digest(tmp_path: Path) -> None:
     assert (other.frozen.digest, other.run.budgets.run_tokens) == (run.frozen.digest, 81)
 
 
+def test_a_resume_takes_other_addresses_of_the_servers_beside_other_limits(tmp_path: Path) -> None:
+    run = started(toy(tmp_path), *SMALL, "env.urls=[http://127.0.0.1:1]")
+    other = prepared(run.folder, "env.urls=[http://127.0.0.1:2,http://127.0.0.1:3]", "budgets.run_tokens=81", resume=True)
+    assert other.run.env.urls == ("http://127.0.0.1:2", "http://127.0.0.1:3")
+    assert (other.frozen.digest, other.run.budgets.run_tokens) == (run.frozen.digest, 81)
+
+
+def test_a_resume_with_an_address_that_is_none_is_refused(tmp_path: Path) -> None:
+    run = started(toy(tmp_path), *SMALL)
+    with pytest.raises(RecipeError, match=r"env\.urls"):
+        prepared(run.folder, "env.urls=[5]", resume=True)
+
+
 def test_a_run_whose_servers_are_gone_is_interrupted_says_which_and_has_missing_episodes_but_no_failed_ones(tmp_path: Path) -> None:
     run = started(toy(tmp_path), "engine.slots=1")
     with pytest.raises(ServersLost) as caught:
