@@ -59,6 +59,11 @@ class TurnTokens:
         """Number of token ids, added tokens included."""
         return self._tokenizer.get_vocab_size(with_added_tokens=True)
 
+    @property
+    def largest_id(self) -> int:
+        """Of the vocabulary, which may have holes."""
+        return max(self._tokenizer.get_vocab(with_added_tokens=True).values())
+
     def initial(self, system_prompt: str, observation: str) -> tuple[int, ...]:
         """Context up to the first action; an empty ``system_prompt`` says nothing. Raises PolicyError where instructions have no place."""
         layout = self._layout

@@ -12,7 +12,7 @@ from agentgym_cli.env.pointer import Json
 from agentgym_cli.episode.policies.build import reach_endpoint
 from agentgym_cli.episode.policies.endpoint import EndpointPolicy
 from agentgym_cli.episode.policies.endpoint_call import LlmServer
-from agentgym_cli.episode.policies.endpoint_check import GREETING, Manner, Qualified, manner_of, models_of, qualify
+from agentgym_cli.episode.policies.endpoint_check import GREETING, Manner, Qualified, manner_of, models_of, qualify, refuse_uncounted
 from agentgym_cli.episode.policies.endpoint_pace import Gate
 from agentgym_cli.episode.tokens import TurnTokens
 from agentgym_cli.errors import PolicyError, RecipeError
@@ -140,7 +140,9 @@ async def _check(prepared: Prepared) -> Qualified:
     server, caller = reach_endpoint(spec)
     try:
         prompt = _greeting(prepared.system_prompt, tokens)
-        return await qualify(server, spec, _manner(prepared, spec, tokens), prompt=prompt, seconds=budgets.policy_call_seconds)
+        found = await qualify(server, spec, _manner(prepared, spec, tokens), prompt=prompt, seconds=budgets.policy_call_seconds)
+        refuse_uncounted(found.manner, budgets, spec.url)
+        return found
     finally:
         await caller.aclose()
 
@@ -148,7 +150,7 @@ async def _check(prepared: Prepared) -> Qualified:
 def _manner(prepared: Prepared, spec: EndpointSpec, tokens: TurnTokens | None) -> Manner:
     sampling, temperature = prepared.run.policy.sampling, prepared.run.evaluation.temperature
     degrees = 0.0 if temperature == "greedy" else temperature or sampling.temperature
-    return manner_of(spec, sampling, degrees, stop_ids=frozenset() if tokens is None else tokens.stop_ids)
+    return manner_of(spec, sampling, degrees, tokens=tokens)
 
 
 def _greeting(system_prompt: str, tokens: TurnTokens | None) -> dict[str, Json]:

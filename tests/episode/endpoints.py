@@ -13,7 +13,7 @@ from agentgym_cli.env.wire import build_http
 from agentgym_cli.episode.loop import run_episode
 from agentgym_cli.episode.policies.endpoint import EndpointPolicy
 from agentgym_cli.episode.policies.endpoint_call import LlmServer
-from agentgym_cli.episode.policies.endpoint_check import GREETING, Qualified, manner_of, qualify
+from agentgym_cli.episode.policies.endpoint_check import GREETING, Qualified, manner_of, qualify, refuse_uncounted
 from agentgym_cli.episode.policies.endpoint_pace import Gate
 from agentgym_cli.episode.tokens import TurnTokens
 from agentgym_cli.episode.types import AttemptResult
@@ -54,9 +54,10 @@ class Setting:
     async def qualified(self, server: LlmServer) -> Qualified:
         ids: list[Json] = [] if self.tokens is None else [*self.tokens.initial(self.system_prompt, GREETING)]
         prompt: dict[str, Json] = {"prompt": ids} if ids else {"messages": [{"role": "user", "content": GREETING}]}
-        stop_ids = frozenset() if self.tokens is None else self.tokens.stop_ids
-        manner = manner_of(self.spec, self.sampling, self.temperature, stop_ids=stop_ids)
-        return await qualify(server, self.spec, manner, prompt=prompt, seconds=self.budgets.policy_call_seconds)
+        manner = manner_of(self.spec, self.sampling, self.temperature, tokens=self.tokens)
+        found = await qualify(server, self.spec, manner, prompt=prompt, seconds=self.budgets.policy_call_seconds)
+        refuse_uncounted(found.manner, self.budgets, self.spec.url)
+        return found
 
     async def policy(self) -> EndpointPolicy:
         server = self.server()

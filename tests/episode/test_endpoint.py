@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import pickle
 from dataclasses import replace
@@ -13,13 +12,11 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from agentgym_cli.env.contract import InfraCause
 from agentgym_cli.env.pointer import Json
 from agentgym_cli.episode.clock import EpisodeClock
-from agentgym_cli.episode.policies.endpoint_pace import Gate
 from agentgym_cli.episode.policies.failures import PolicyUnavailable
 from agentgym_cli.episode.tokens import TurnTokens
 from agentgym_cli.episode.types import AttemptResult, Outcome, StopReason
 from agentgym_cli.errors import PolicyError
 from agentgym_cli.recipe.schema.policy import SamplingSpec
-from agentgym_cli.recipe.schema.world import BudgetsSpec
 from tests.episode.endpoints import BUDGETS, Setting, asked_for_turns, one_episode, played, spec_with
 from tests.episode.fakes import FakeEnv, make_episode, solve_in
 from tests.episode.llm_server import END, Fields, LlmStub, last_words, spell
@@ -65,20 +62,6 @@ def test_a_server_that_takes_no_seed_gets_none() -> None:
     stub = LlmStub(unknown=("seed",))
     result, _ = played(Setting(stub=stub, spec=spec_with(send_seed=False)))
     assert result.outcome is Outcome.SUCCESS
-
-
-def test_tokens_are_counted_as_the_server_counts_them() -> None:
-    result, policy = played(Setting(stub=LlmStub(say=lambda fields, number: "ab")))
-    # "task 0" and its end are 7 ids in the stub's vocabulary; "ab" and its end are 3.
-    assert (result.turns[0].context_tokens, result.turns[0].response_tokens) == (7, 3)
-    assert (result.prompt_tokens, result.action_tokens) == (7, 3)
-    assert policy.notes == {}
-
-
-def test_a_server_that_does_not_count_is_noted_once() -> None:
-    result, policy = played(Setting(stub=LlmStub(usage=False)), FakeEnv(answer=solve_in(2)))
-    assert (result.outcome, result.turns[0].response_tokens) == (Outcome.SUCCESS, 0)
-    assert list(policy.notes) == ["usage"]
 
 
 @pytest.mark.parametrize("content", ["", None])
@@ -140,13 +123,6 @@ def test_a_response_far_beyond_its_limit_is_no_answer() -> None:
     result, _ = played(Setting(stub=LlmStub(say=lambda fields, number: {"message": {"content": "x" * 5_000}})))
     assert (result.stop, result.cause) == (StopReason.POLICY_PROTOCOL, InfraCause.PROTOCOL)
     assert "expected at most 32 tokens, which are at most 4096 characters, got 5000 characters" in result.detail
-
-
-@pytest.mark.parametrize("count", [-1, True, 3.5, "7", 2**63], ids=str)
-def test_counts_that_are_none_are_not_taken(count: Json) -> None:
-    body: Json = {"choices": [{"message": {"content": "go"}}], "usage": {"prompt_tokens": count, "completion_tokens": count}}
-    result, policy = played(Setting(stub=LlmStub(fault=lambda number: (200, {}, body))))
-    assert (result.turns[0].context_tokens, result.turns[0].response_tokens, list(policy.notes)) == (0, 0, ["usage"])
 
 
 @pytest.mark.parametrize(
@@ -326,8 +302,9 @@ def test_ids_without_log_probabilities_of_what_was_drawn_make_no_trajectory() ->
 
 
 def words(*vocabulary: str) -> TurnTokens:
-    """A tokenizer of whole words in format ``words``; <end> has id 3, as the stub's END."""
+    """A tokenizer of 300 whole words in format ``words``; <end> has id 3, as the stub's END."""
     tokens = ["<unk>", "<obs>", "<act>", "<end>", *vocabulary]
+    tokens += [f"word{place}" for place in range(len(tokens), 300)]
     tokenizer = Tokenizer(models.WordLevel({token: place for place, token in enumerate(tokens)}, unk_token="<unk>"))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     tokenizer.add_special_tokens(tokens[:4])
@@ -339,7 +316,7 @@ def test_completions_send_ids_and_keep_what_was_sampled_as_it_came() -> None:
     layout = words("task", "0", "after", "go", "Hello")
     result, policy = played(Setting(stub=stub, spec=spec_with(api="completions"), tokens=layout), FakeEnv(answer=solve_in(2)))
     first, second = asked_for_turns(stub)
-    # <obs> task 0 <act>, then the stub's own ids for "go", which no tokenizer here would give, then <obs> after go <act>.
+    # <obs> task 0 <act>, then the stub's own ids for "go", which the tokenizer here would not give, then <obs> after go <act>.
     assert first["prompt"] == [1, 4, 5, 2]
     assert second["prompt"] == [1, 4, 5, 2, 203, 211, 3, 1, 6, 7, 2]
     assert (first["stop_token_ids"], first["logprobs"], first["return_token_ids"]) == ([3], 0, True)
@@ -348,6 +325,16 @@ def test_completions_send_ids_and_keep_what_was_sampled_as_it_came() -> None:
     assert trajectory is not None
     assert trajectory.token_ids == (1, 4, 5, 2, 203, 211, 3, 1, 6, 7, 2, 203, 211, 3)
     assert [token for token, sampled in zip(trajectory.token_ids, trajectory.action_mask, strict=True) if sampled] == [203, 211, 3] * 2
+
+
+def test_ids_beyond_the_vocabulary_are_none() -> None:
+    choice: Fields = {"finish_reason": "stop", "text": "go", "token_ids": [300, 3], "logprobs": {"token_logprobs": [-0.5, -0.5]}}
+    stub = LlmStub(say=lambda fields, number: "go" if number == 0 else choice, ids=True)
+    setting = Setting(stub=stub, spec=spec_with(api="completions"), tokens=words("task", "0", "after", "go", "Hello"))
+    stub.ids = False
+    result, _ = played(setting, FakeEnv(answer=solve_in(2)))
+    assert asked_for_turns(stub)[1]["prompt"] == [1, 4, 5, 2, 7, 3, 1, 6, 7, 2]
+    assert (result.outcome, result.trajectory) == (Outcome.SUCCESS, None)
 
 
 def test_completions_without_ids_go_on_from_the_text_and_make_no_trajectory() -> None:
@@ -367,99 +354,6 @@ def test_completions_check_the_context_before_sending() -> None:
     # 4 tokens and 4 of room, then 4 + 3 + 4 and a room of 1, which fills the context.
     assert [fields["max_tokens"] for fields in asked_for_turns(stub)] == [4, 1]
     assert result.stop is StopReason.CONTEXT
-
-
-def all_played(setting: Setting, count: int, budgets: BudgetsSpec = BUDGETS) -> list[AttemptResult]:
-    """As many episodes of one turn, all at once."""
-
-    async def play() -> list[AttemptResult]:
-        policy = await setting.policy()
-        return list(await asyncio.gather(*(one_episode(policy, FakeEnv(), budgets=budgets, index=number) for number in range(count))))
-
-    return run_virtual(play())
-
-
-def test_no_more_requests_are_in_flight_than_the_recipe_allows() -> None:
-    stub = LlmStub(seconds=1.0)
-    results = all_played(Setting(stub=stub, spec=spec_with(max_in_flight=3)), 12)
-    assert ({result.outcome for result in results}, stub.most_open) == ({Outcome.SUCCESS}, 3)
-
-
-def test_requests_are_spread_over_the_minute() -> None:
-    stub = LlmStub()
-    results = all_played(Setting(stub=stub, spec=spec_with(requests_per_minute=120.0)), 9)
-    assert {result.outcome for result in results} == {Outcome.SUCCESS}
-    assert [after - before for before, after in zip(stub.started, stub.started[1:], strict=False)] == pytest.approx([0.5] * 9)
-
-
-def test_tokens_are_spread_over_the_minute_as_they_are_used() -> None:
-    stub = LlmStub(say=lambda fields, number: "ab")
-    results = all_played(Setting(stub=stub, spec=spec_with(tokens_per_minute=600.0)), 1)
-    assert results[0].outcome is Outcome.SUCCESS
-    # The check was taken for one token and used 6 + 1, "Hello" with its end and an "a": 0.7 s at ten a second.
-    assert stub.started[1] - stub.started[0] == pytest.approx(0.7)
-
-
-def test_a_wait_for_ones_own_limits_counts_against_no_deadline() -> None:
-    # One request a minute: the eighth starts 480 s behind the check's, beyond the call's 60 s, the episode's 300 s and the time of an outage.
-    short = replace(BUDGETS, episode_seconds=300.0)
-    stub = LlmStub()
-    results = all_played(Setting(stub=stub, spec=spec_with(requests_per_minute=1.0), budgets=short), 8, short)
-    assert {result.stop for result in results} == {StopReason.DONE}
-    assert sorted(result.seconds for result in results) == pytest.approx([60.0 * place for place in range(1, 9)])
-    assert {result.policy_seconds for result in results} == {0.0}
-
-
-def test_a_place_among_the_requests_in_flight_is_waited_for_beyond_a_calls_deadline() -> None:
-    stub = LlmStub(seconds=50.0)
-    results = all_played(Setting(stub=stub, spec=spec_with(max_in_flight=1)), 14)
-    assert {result.stop for result in results} == {StopReason.DONE}
-    assert [result.policy_seconds for result in results] == pytest.approx([50.0] * 14)
-
-
-def test_a_busy_server_is_asked_again_at_ones_own_pace_and_its_outage_is_not_charged_with_it() -> None:
-    stub = LlmStub(fault=lambda number: 503 if number in (1, 2) else None)
-    results = all_played(Setting(stub=stub, spec=spec_with(requests_per_minute=1.0, retry_seconds=10.0)), 1)
-    assert [result.stop for result in results] == [StopReason.DONE]
-    assert [after - before for before, after in zip(stub.started, stub.started[1:], strict=False)] == pytest.approx([60.0] * 3)
-
-
-def test_a_server_that_hangs_still_spends_the_policys_deadline_behind_a_wait() -> None:
-    stub = LlmStub(fault=lambda number: None if number == 0 else "hang")
-    results = all_played(Setting(stub=stub, spec=spec_with(requests_per_minute=1.0)), 1)
-    assert [(result.stop, result.seconds, result.policy_seconds) for result in results] == [(StopReason.POLICY_DEADLINE, 120.0, 60.0)]
-
-
-def test_episodes_that_are_cancelled_leave_no_request_behind() -> None:
-    stub = LlmStub(seconds=30.0)
-
-    async def play() -> int:
-        policy = await Setting(stub=stub, spec=spec_with(max_in_flight=1)).policy()
-        tasks = [asyncio.ensure_future(one_episode(policy, FakeEnv(), budgets=BUDGETS, index=number)) for number in range(4)]
-        await asyncio.sleep(1.0)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        stub.seconds = 0.0
-        assert (await one_episode(policy, FakeEnv(), budgets=BUDGETS)).outcome is Outcome.SUCCESS
-        return stub.open
-
-    assert run_virtual(play()) == 0
-
-
-def test_a_request_that_is_cancelled_while_it_waits_gives_its_place_back() -> None:
-    async def places() -> tuple[float, bool]:
-        gate = Gate(requests_per_minute=1.0, tokens_per_minute=None, in_flight=2)
-        now = asyncio.get_running_loop().time
-        await gate.enter(1)
-        began, waiting = now(), asyncio.ensure_future(gate.enter(1))
-        await asyncio.sleep(1.0)
-        waiting.cancel()
-        await asyncio.gather(waiting, return_exceptions=True)
-        await gate.enter(1)
-        return now() - began, waiting.cancelled()
-
-    assert run_virtual(places()) == (60.0, True)
 
 
 def test_failures_of_a_policy_travel_between_processes_with_their_cause() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -14,7 +16,7 @@ from agentgym_cli.episode.policies.endpoint_call import LlmServer, Refused
 from agentgym_cli.episode.policies.endpoint_check import models_of
 from agentgym_cli.episode.policies.endpoint_pace import Gate
 from agentgym_cli.errors import ExitCode, PolicyError
-from tests.episode.endpoints import Setting, checked, spec_with
+from tests.episode.endpoints import BUDGETS, Setting, checked, spec_with
 from tests.episode.llm_server import LlmStub, breaking, refusing_address, served
 
 FREE = Gate(requests_per_minute=None, tokens_per_minute=None, in_flight=None)
@@ -156,6 +158,17 @@ def test_nobody_at_the_address_ends_the_run() -> None:
     with pytest.raises(PolicyError, match=r"policy\.endpoint: GET .*/models: expected a server, got .*Connect call failed") as caught:
         models_at(refusing_address())
     assert caught.value.hint == "is the server running, and is the address right?"
+
+
+@pytest.mark.parametrize("limit", [{"run_tokens": 1000}, {"run_cost": 1.0}], ids=str)
+@pytest.mark.parametrize("usage", [None, {"prompt_tokens": 0, "completion_tokens": 0}, {"prompt_tokens": -5, "completion_tokens": 2**40}], ids=str)
+def test_a_limit_of_the_run_is_refused_where_the_server_counts_nothing(limit: dict[str, Any], usage: Json) -> None:
+    body: Json = {"choices": [{"message": {"content": "a"}}], "usage": usage}
+    failure = refusal(Setting(stub=LlmStub(fault=lambda number: (200, {}, body)), budgets=replace(BUDGETS, **limit)))
+    (name,) = limit
+    assert failure.message.startswith(f"budgets.{name}: expected a server that counts the tokens of a request in its reply's usage, got none from")
+    assert f"budgets.{name}=null" in (failure.hint or "")
+    assert checked(Setting(stub=LlmStub(), budgets=replace(BUDGETS, **limit))).manner.counts
 
 
 def test_a_real_server_lists_its_models() -> None:

@@ -14,7 +14,20 @@ from agentgym_cli.episode.policies.failures import PolicyProtocol
 
 PLAIN = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5)
 ANY = st.recursive(PLAIN, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3), max_leaves=8)
-KEYS = {"content", "tool_calls", "function", "name", "arguments", "text", "refusal", "logprobs", "token_ids", "logprob", "token_logprobs"}
+KEYS = {
+    "content",
+    "tool_calls",
+    "function_call",
+    "function",
+    "name",
+    "arguments",
+    "text",
+    "refusal",
+    "logprobs",
+    "token_ids",
+    "logprob",
+    "token_logprobs",
+}
 NEAR = st.recursive(
     PLAIN, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(sorted(KEYS)), inner, max_size=4), max_leaves=12
 )
@@ -63,6 +76,20 @@ def test_ids_that_are_none_are_not_taken(ids: Any) -> None:
     body: Any = {"choices": [{"message": {"content": "go"}, "token_ids": ids}], "prompt_token_ids": ids}
     said = read_said(body, api="chat", calls=False, where="x")
     assert (said.token_ids, said.prompt_ids) == (None, None)
+
+
+@pytest.mark.parametrize(("value", "read"), [(0.0, 0.0), (9e-5, 0.0), (-1e-9, -1e-9), (2e-4, None), (7.5, None), (None, None), (True, None)])
+def test_a_log_probability_above_zero_is_none(value: Any, read: float | None) -> None:
+    body: Any = {"choices": [{"message": {"content": "go"}, "token_ids": [1], "logprobs": {"content": [{"logprob": value}]}}]}
+    said = read_said(body, api="chat", calls=False, where="x")
+    assert said.logprobs == (None if read is None else (read,))
+
+
+def test_a_call_as_the_protocol_had_it_first_is_a_call_of_a_tool() -> None:
+    body: Any = {"choices": [{"message": {"content": None, "function_call": {"name": "craft", "arguments": "{}"}}}]}
+    assert read_said(body, api="chat", calls=True, where="x").text == '{"function_name": "craft", "arguments": {}}'
+    with pytest.raises(PolicyProtocol, match="expected text, got a call of the tool 'craft'"):
+        read_said(body, api="chat", calls=False, where="x")
 
 
 def test_content_in_parts_is_put_together() -> None:

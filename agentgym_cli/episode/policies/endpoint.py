@@ -9,6 +9,7 @@ from agentgym_cli.env.pointer import Json
 from agentgym_cli.episode.clock import EpisodeClock
 from agentgym_cli.episode.policies.endpoint_call import LlmServer, Patience
 from agentgym_cli.episode.policies.endpoint_check import Manner
+from agentgym_cli.episode.policies.endpoint_counts import believed, most_read
 from agentgym_cli.episode.policies.endpoint_reply import Said, read_said
 from agentgym_cli.episode.policies.endpoint_transcript import ChatTranscript, ExactTokens, IdsTranscript, Transcript, Wanted
 from agentgym_cli.episode.policies.failures import PolicyProtocol
@@ -82,7 +83,7 @@ class EndpointPolicy:
 
         A server that refuses prompt and response together is asked for a shorter response before the context counts as full.
         """
-        room = min(self._budgets.response_tokens, self._context - wanted.tokens)
+        room = self._room(wanted)
         while True:
             fields: dict[str, Json] = {**self._manner.fields(room, patience.seed), **wanted.fields}
             try:
@@ -93,7 +94,22 @@ class EndpointPolicy:
                 room = max(LEAST_ROOM, room // _SHRINK)
                 continue
             where = f"POST {self._server.url}{self._manner.path}"
-            return _bounded(read_said(body, api=self._manner.api, calls=self._calls, where=where), room, where)
+            said = read_said(body, api=self._manner.api, calls=self._calls, where=where, vocabulary=self._manner.vocabulary)
+            return believed(_bounded(said, room, where), wanted, model_context=self._manner.context, budget=self._context)
+
+    def tokens(self, said: Said, wanted: Wanted) -> tuple[int, int]:
+        """What a turn read and sampled. What a server that otherwise counts does not say is the most that it can be, for the run's budget."""
+        read, sampled = len(said.prompt_ids) if said.prompt_ids is not None else said.prompt_tokens, said.response_tokens
+        if read is not None and sampled is not None:
+            return read, sampled
+        if not self._manner.counts:
+            self.note("usage", "replies do not count tokens, so reports count none where token ids are missing too")
+            return read or wanted.tokens, sampled or 0
+        self.note("usage", "some replies do not count their tokens: the most that these can be stand for them")
+        return most_read(wanted) if read is None else read, self._room(wanted) if sampled is None else sampled
+
+    def _room(self, wanted: Wanted) -> int:
+        return min(self._budgets.response_tokens, self._context - wanted.tokens)
 
     def _transcript(self) -> Transcript:
         exact = ExactTokens(drawn=self._manner.drawn, note=self.note) if self._manner.token_ids else None
@@ -125,15 +141,9 @@ class EndpointEpisode:
         """Ask, wait out what passes, keep what came as it came."""
         wanted = self._transcript.ask(observation)
         said = await self._policy.say(wanted, self._policy.patience(seed=self._seed, clock=self._clock, end=self._end))
+        read, sampled = self._policy.tokens(said, wanted)
         self._transcript.heard(said)
-        if said.prompt_tokens is None:
-            self._policy.note("usage", "replies do not count tokens, so reports count none where token ids are missing too")
-        return PolicyReply(
-            text=said.text,
-            response_tokens=said.response_tokens or 0,
-            context_tokens=len(said.prompt_ids) if said.prompt_ids is not None else said.prompt_tokens or wanted.tokens,
-            cut=said.cut,
-        )
+        return PolicyReply(text=said.text, response_tokens=sampled, context_tokens=read, cut=said.cut)
 
     def trajectory(self) -> Trajectory | None:
         """What was read and sampled, where the server's ids make it exact."""

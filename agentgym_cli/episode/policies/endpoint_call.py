@@ -19,7 +19,7 @@ from agentgym_cli.env.pointer import Json
 from agentgym_cli.env.wire import RawReply, encoded
 from agentgym_cli.episode.clock import EpisodeClock
 from agentgym_cli.episode.policies.endpoint_pace import Gate
-from agentgym_cli.episode.policies.endpoint_reply import error_of, is_context_full
+from agentgym_cli.episode.policies.endpoint_reply import count_of, error_of, is_context_full
 from agentgym_cli.episode.policies.failures import PolicyProtocol, PolicyUnavailable
 from agentgym_cli.episode.policies.protocol import ContextFull
 from agentgym_cli.errors import PolicyError
@@ -174,5 +174,4 @@ def _seconds(retry_after: str | None) -> float | None:
 
 def _used(document: Json) -> int | None:
     usage = document.get("usage") if isinstance(document, dict) else None
-    total = usage.get("total_tokens") if isinstance(usage, dict) else None
-    return total if type(total) is int else None
+    return count_of(usage.get("total_tokens"), least=1) if isinstance(usage, dict) else None

@@ -8,12 +8,15 @@ from dataclasses import dataclass, field, replace
 from agentgym_cli.env.pointer import Json
 from agentgym_cli.episode.clock import EpisodeClock
 from agentgym_cli.episode.policies.endpoint_call import LlmServer, Patience, Refused
+from agentgym_cli.episode.policies.endpoint_counts import believed
 from agentgym_cli.episode.policies.endpoint_reply import Api, Said, read_said
-from agentgym_cli.episode.policies.endpoint_transcript import NO_IDS
+from agentgym_cli.episode.policies.endpoint_transcript import NO_IDS, Wanted
 from agentgym_cli.episode.policies.failures import PolicyProtocol
 from agentgym_cli.episode.policies.protocol import ContextFull
+from agentgym_cli.episode.tokens import TurnTokens
 from agentgym_cli.errors import PolicyError
 from agentgym_cli.recipe.schema.policy import EndpointSpec, SamplingSpec
+from agentgym_cli.recipe.schema.world import BudgetsSpec
 from agentgym_cli.recipe.wording import listed, nearest, shown
 
 MODELS_SECONDS = 15.0
@@ -44,6 +47,10 @@ class Manner:
     """Whether the server's log-probabilities are of the distribution drawn from."""
     context: int | None = None
     """Tokens of the model's context as the server says it; None where it does not."""
+    vocabulary: int | None = None
+    """Every id is below it; None where no tokenizer is at hand."""
+    counts: bool = False
+    """Whether the server says how many tokens a request took."""
 
     @property
     def path(self) -> str:
@@ -68,8 +75,8 @@ class Qualified:
     """What is not as it could be, by name: a sentence each."""
 
 
-def manner_of(spec: EndpointSpec, sampling: SamplingSpec, temperature: float, *, stop_ids: frozenset[int] = frozenset()) -> Manner:
-    """How the recipe wants the server to be asked; ``temperature`` 0.0 is greedy, ``stop_ids`` are of the layout that prompts are in."""
+def manner_of(spec: EndpointSpec, sampling: SamplingSpec, temperature: float, *, tokens: TurnTokens | None = None) -> Manner:
+    """How the recipe wants the server to be asked; ``temperature`` 0.0 is greedy, ``tokens`` lays prompts out where they are ids."""
     ids = spec.return_token_ids != "off"
     constant: dict[str, Json] = {"model": spec.model, "temperature": temperature}
     if spec.stop:
@@ -80,11 +87,12 @@ def manner_of(spec: EndpointSpec, sampling: SamplingSpec, temperature: float, *,
         constant["top_k"] = sampling.top_k
     if ids:
         constant |= {"return_token_ids": True, **_logprobs_field(spec)}
-        if stop_ids:
-            constant["stop_token_ids"] = [*sorted(stop_ids)]
+        if tokens is not None and tokens.stop_ids:
+            constant["stop_token_ids"] = [*sorted(tokens.stop_ids)]
     as_raw = temperature == 0.0 or (temperature == 1.0 and sampling.top_p == 1.0 and sampling.top_k == 0)
     drawn = spec.logprobs == "processed" or (spec.logprobs == "raw" and as_raw)
-    return Manner(model=spec.model, api=spec.api, constant=constant, send_seed=spec.send_seed, token_ids=ids, drawn=drawn)
+    vocabulary = None if tokens is None else tokens.largest_id + 1
+    return Manner(model=spec.model, api=spec.api, constant=constant, send_seed=spec.send_seed, token_ids=ids, drawn=drawn, vocabulary=vocabulary)
 
 
 def _logprobs_field(spec: EndpointSpec) -> dict[str, Json]:
@@ -107,6 +115,8 @@ async def qualify(server: LlmServer, spec: EndpointSpec, manner: Manner, *, prom
     context = entry.get("max_model_len") if entry else None
     manner = replace(manner, context=context if type(context) is int and context > 0 else None)
     manner, said = await _first_token(server, manner, prompt, seconds)
+    counted_prompt = said.prompt_tokens is not None or said.prompt_ids is not None or manner.api == "completions"
+    manner = replace(manner, counts=counted_prompt and said.response_tokens is not None)
     notes = _notes(manner, said, spec)
     if spec.return_token_ids == "required" and notes:
         raise PolicyError(
@@ -167,7 +177,8 @@ async def _first_token(server: LlmServer, manner: Manner, prompt: Mapping[str, J
         patience = Patience(clock=clock, until=clock.time() + min(seconds, WARM_SECONDS), seconds=seconds, seed=0)
         try:
             body = await server.ask(tried.path, {**tried.fields(1, 0), **prompt}, tokens=1, patience=patience)
-            return tried, read_said(body, api=tried.api, calls=True, where=f"POST {server.url}{tried.path}")
+            said = read_said(body, api=tried.api, calls=True, where=f"POST {server.url}{tried.path}", vocabulary=tried.vocabulary)
+            return tried, believed(said, Wanted(fields={**prompt}, tokens=_ids_of(prompt)), model_context=tried.context, budget=0)
         except ContextFull:
             raise PolicyError(f"policy.endpoint: expected an answer to {GREETING!r}, got a context that is too short for it") from None
         except PolicyProtocol as err:
@@ -179,6 +190,21 @@ async def _first_token(server: LlmServer, manner: Manner, prompt: Mapping[str, J
     assert refusal is not None
     hint = _ADDRESS_HINT if _status(refusal) == 404 else refusal.hint or "the server's log says more"
     raise PolicyError(f"policy.endpoint: {refusal.message}", hint) from refusal
+
+
+def _ids_of(prompt: Mapping[str, Json]) -> int:
+    ids = prompt.get("prompt")
+    return len(ids) if isinstance(ids, list) else 0
+
+
+def refuse_uncounted(manner: Manner, budgets: BudgetsSpec, url: str) -> None:
+    """Raise PolicyError where the run's tokens have a limit and the server says of no request how many it took."""
+    limited = [name for name, limit in (("run_tokens", budgets.run_tokens), ("run_cost", budgets.run_cost)) if limit is not None]
+    if limited and not manner.counts:
+        raise PolicyError(
+            f"budgets.{limited[0]}: expected a server that counts the tokens of a request in its reply's usage, got none from {url}",
+            f"serve the model with usage, or run without the limit: {' '.join(f'budgets.{name}=null' for name in limited)}",
+        )
 
 
 def _status(err: PolicyError) -> int:

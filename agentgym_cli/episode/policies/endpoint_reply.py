@@ -16,6 +16,8 @@ from agentgym_cli.recipe.wording import listed, shown
 Api = Literal["chat", "completions"]
 _LARGEST_ID = 2**31
 _LARGEST_COUNT = 2**31
+_ROUNDING = 1e-4
+"""Nats by which a log-probability of a certain token may be above 0."""
 _CONTEXT = re.compile(
     r"context[ _](length|size|window)|maximum context|max_model_len|exceed_context|prompt is too long|longer than the (model|maximum)", re.IGNORECASE
 )
@@ -41,11 +43,12 @@ class Said:
     """In nats, one for each of ``token_ids``; None where there are none, or another number of them."""
 
 
-def read_said(body: Json, *, api: Api, calls: bool, where: str) -> Said:
+def read_said(body: Json, *, api: Api, calls: bool, where: str, vocabulary: int | None = None) -> Said:
     """Read the first choice of a reply.
 
     Args:
         calls: take the calls of tools as text, as action format ``function_call`` reads it.
+        vocabulary: ids are below it; None where no tokenizer is at hand.
 
     Raises:
         PolicyProtocol: not a completion, or a call of a tool where none is read.
@@ -54,14 +57,16 @@ def read_said(body: Json, *, api: Api, calls: bool, where: str) -> Said:
     assert isinstance(body, dict)
     usage = body.get("usage")
     counts = usage if isinstance(usage, dict) else {}
-    token_ids = _ids(choice.get("token_ids"))
-    counted = _count(counts.get("completion_tokens"))
+    most = vocabulary or _LARGEST_ID
+    token_ids = _ids(choice.get("token_ids"), most)
+    text = _message_text(choice, calls=calls, where=where) if api == "chat" else _plain_text(choice, where)
+    counted = count_of(counts.get("completion_tokens"), least=1 if text else 0)
     return Said(
-        text=_message_text(choice, calls=calls, where=where) if api == "chat" else _plain_text(choice, where),
+        text=text,
         cut=choice.get("finish_reason") == "length",
-        prompt_tokens=_count(counts.get("prompt_tokens")),
+        prompt_tokens=count_of(counts.get("prompt_tokens"), least=1),
         response_tokens=len(token_ids) if token_ids is not None else counted,
-        prompt_ids=_ids(body.get("prompt_token_ids")) or _ids(choice.get("prompt_token_ids")),
+        prompt_ids=_ids(body.get("prompt_token_ids"), most) or _ids(choice.get("prompt_token_ids"), most),
         token_ids=token_ids,
         logprobs=_logprobs(choice.get("logprobs"), api, len(token_ids or ())),
     )
@@ -108,7 +113,7 @@ def _message_text(choice: dict[str, Json], *, calls: bool, where: str) -> str:
     if not isinstance(message, dict):
         raise PolicyProtocol(f"{where}: expected choices[0].message, got {shown(choice)}")
     text = _content(message, where)
-    called = message.get("tool_calls")
+    called = message.get("tool_calls") or _legacy_call(message)
     if not called:
         return text
     if not isinstance(called, list) or not calls:
@@ -117,6 +122,12 @@ def _message_text(choice: dict[str, Json], *, calls: bool, where: str) -> str:
             "prompt.action_format=function_call reads calls; or serve the model without a tool parser",
         )
     return "\n".join([*([text] if text else []), *(_call(call, where) for call in called)])
+
+
+def _legacy_call(message: dict[str, Json]) -> Json:
+    """The one call that the protocol had before it had several."""
+    function = message.get("function_call")
+    return [{"function": function}] if function else None
 
 
 def _content(message: dict[str, Json], where: str) -> str:
@@ -152,16 +163,17 @@ def _call(call: Json, where: str) -> str:
     return said.encode("utf-8", "replace").decode()
 
 
-def _count(value: Json) -> int | None:
-    return value if type(value) is int and 0 <= value < _LARGEST_COUNT else None
+def count_of(value: Json, *, least: int) -> int | None:
+    """A number of tokens as a server says it; None for what can be none."""
+    return value if type(value) is int and least <= value < _LARGEST_COUNT else None
 
 
-def _ids(value: Json) -> tuple[int, ...] | None:
+def _ids(value: Json, most: int) -> tuple[int, ...] | None:
     # Whole lists at once: a prompt has thousands of ids in every turn.
     if not isinstance(value, list) or not set(map(type, value)) <= {int}:
         return None
     ids = cast("list[int]", value)
-    return tuple(ids) if not ids or (min(ids) >= 0 and max(ids) < _LARGEST_ID) else None
+    return tuple(ids) if not ids or (min(ids) >= 0 and max(ids) < most) else None
 
 
 def _logprobs(said: Json, api: Api, count: int) -> tuple[float, ...] | None:
@@ -171,5 +183,9 @@ def _logprobs(said: Json, api: Api, count: int) -> tuple[float, ...] | None:
     if not isinstance(found, list) or len(found) != count:
         return None
     values = [entry.get("logprob") if isinstance(entry, dict) else None for entry in found] if api == "chat" else found
-    numbers = [float(value) for value in values if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)]
-    return tuple(numbers) if len(numbers) == count else None
+    numbers = [float(value) for value in values if isinstance(value, int | float) and not isinstance(value, bool) and _can_be_logprob(value)]
+    return tuple(min(number, 0.0) for number in numbers) if len(numbers) == count else None
+
+
+def _can_be_logprob(value: float) -> bool:
+    return math.isfinite(value) and value <= _ROUNDING
