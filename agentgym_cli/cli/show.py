@@ -12,9 +12,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from agentgym_cli.cli.live import StderrProgress, stderr_progress
-from agentgym_cli.errors import Degraded
+from agentgym_cli.errors import Degraded, StoreError
 
 if TYPE_CHECKING:
+    from agentgym_cli.report.model import Report
     from agentgym_cli.store.digest import ResultsDigest
     from agentgym_cli.store.loader import LoadReport
     from agentgym_cli.verbs.capacity import CapacityAnswer
@@ -33,21 +34,46 @@ def print_json(value: object) -> None:
 
 
 def run_and_report(verb: Callable[[Request, StderrProgress], Finished], request: Request, *, as_json: bool) -> None:
-    """Run ``train`` or ``eval``, print the report of its run. Raises Degraded when its infra share is too large and that is not allowed."""
+    """Run ``train`` or ``eval`` and print the report of its run.
+
+    Raises:
+        StoreError: the run is kept, but its store cannot be loaded or read.
+        Degraded: its infra share is too large and that is not allowed.
+    """
     from agentgym_cli.cli.show_report import show_answer
-    from agentgym_cli.verbs.report import report_on
 
     progress = stderr_progress()
     finished = verb(request, progress)
-    prepared = finished.prepared
-    if finished.store_trouble is None:
-        show_answer(report_on(prepared.name, prepared.database), form="json" if as_json else "terminal")
+    report = report_of(finished)
+    if isinstance(report, StoreError):
+        _show_unloaded(finished, report, as_json=as_json)
     else:
-        progress.note("report", f"waits for the store: agentgym store rebuild, then agentgym report {prepared.name}")
+        show_answer(report, form="json" if as_json else "terminal")
     if finished.degraded is not None:
-        if not request.allow_degraded:
+        if not isinstance(report, StoreError) and not request.allow_degraded:
             raise Degraded(finished.degraded, "look at the causes in the report; --allow-degraded accepts the run as it is")
         progress.warn(finished.degraded)
+    if isinstance(report, StoreError):
+        raise report
+
+
+def report_of(finished: Finished) -> Report | StoreError:
+    """The report of a run that has ended, or why there is none now."""
+    from agentgym_cli.verbs.report import report_on
+
+    if finished.store_trouble is not None:
+        return finished.unloaded(finished.store_trouble)
+    try:
+        return report_on(finished.prepared.name, finished.prepared.database)
+    except StoreError as trouble:
+        return finished.unloaded(trouble)
+
+
+def _show_unloaded(finished: Finished, trouble: StoreError, *, as_json: bool) -> None:
+    """For machines, where the run is and what is the matter; people read the error."""
+    if as_json:
+        run = finished.prepared
+        print_json({"run": run.name, "folder": str(run.folder), "report": None, "problem": trouble.message, "next": trouble.hint})
 
 
 def show_rebuilt(reports: Sequence[LoadReport], *, as_json: bool) -> None:

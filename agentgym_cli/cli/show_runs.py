@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from agentgym_cli.cli.live import StderrProgress, stderr_progress
-from agentgym_cli.cli.show import print_json, run_and_report, stdout_console
-from agentgym_cli.errors import AgentgymError, Degraded, Interrupted
+from agentgym_cli.cli.show import print_json, report_of, run_and_report, stdout_console
+from agentgym_cli.errors import AgentgymError, Degraded, Interrupted, StoreError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -63,17 +63,17 @@ def run_all_and_report(verb: Verb, requests: Sequence[Request], *, as_json: bool
 
 
 def _play(verb: Verb, request: Request, progress: StderrProgress) -> _Played:
-    from agentgym_cli.verbs.report import report_on
-
+    name = _asked(request)
     try:
         finished = verb(request, progress)
     except AgentgymError as failure:
-        progress.warn(f"{_asked(request)}: {failure.message}")
-        return _Played(name=_asked(request), run=None, report=None, failure=failure)
-    run = finished.prepared.name
-    report = None if finished.store_trouble is not None else report_on(run, finished.prepared.database)
+        progress.warn(f"{name}: {failure.message}")
+        return _Played(name=name, run=None, report=None, failure=failure)
+    run, report = finished.prepared.name, report_of(finished)
+    if isinstance(report, StoreError):
+        return _Played(name=name, run=run, report=None, failure=report)
     degraded = None if finished.degraded is None or request.allow_degraded else Degraded(f"{run}: {finished.degraded}", f"agentgym report {run}")
-    return _Played(name=_asked(request), run=run, report=report, failure=degraded)
+    return _Played(name=name, run=run, report=report, failure=degraded)
 
 
 def _asked(request: Request) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from agentgym_cli.errors import StoreError
 from agentgym_cli.store.backup import back_up
-from agentgym_cli.store.db import Connection, Patience, connect, converted_errors
+from agentgym_cli.store.db import Connection, Patience, StoreBusy, connect, converted_errors
 from agentgym_cli.store.migrations import MIGRATIONS, migrate, pending
 
 PATIENT = Patience()
@@ -39,6 +40,29 @@ def open_for_writing(database: Path, patience: Patience = PATIENT) -> Iterator[C
             yield connection
     finally:
         connection.close()
+
+
+def refuse_unusable(database: Path) -> None:
+    """Make sure that a run's results can go to a store file, which is made later where there is none.
+
+    One that another process holds is taken to be a store: it can be loaded later.
+
+    Raises:
+        StoreError: it is no file, no store, or cannot be written.
+    """
+    if not database.exists():
+        folder = next(each for each in database.resolve().parents if each.exists())
+        if not (folder.is_dir() and os.access(folder, os.W_OK)):
+            raise StoreError(f"{database}: expected a place that can be written, got {folder}", "name another file: --store FILE")
+        return
+    if not database.is_file():
+        got = "a folder" if database.is_dir() else "something else"
+        raise StoreError(f"{database}: expected a file for the store, got {got}", "name a file: --store FILE")
+    try:
+        with open_for_writing(database, Patience(seconds=0.0)):
+            pass
+    except StoreBusy:
+        return
 
 
 def _older(connection: Connection) -> str | None:

@@ -17,6 +17,7 @@ from agentgym_cli.recipe.lock import compare, enforce, find_lock, read_lock
 from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.recipe.tasks import TaskRow, select_tasks
 from agentgym_cli.recipe.yaml import read_text
+from agentgym_cli.store.opening import refuse_unusable
 from agentgym_cli.verbs.progress import Progress
 from agentgym_cli.verbs.request import Request
 from agentgym_cli.verbs.schedules import chosen_tasks, tasks_of
@@ -87,6 +88,7 @@ def prepare(request: Request, *, verb: Literal["train", "eval"], progress: Progr
     Raises:
         RecipeError: the recipe, the frozen run or what changed since it was frozen.
         LockError: the interpreter is not what the lock says and the recipe calls that an error.
+        StoreError: the store file can never be loaded.
     """
     target = find_target(request, verb)
     frozen, run = target.frozen, target.frozen.run
@@ -102,12 +104,14 @@ def prepare(request: Request, *, verb: Literal["train", "eval"], progress: Progr
     _warn_of_drift(progress, [each for each in lists.warnings if each not in frozen.warnings], None if let_through else drift, allowed)
     home = target.folder or (request.runs_dir or Path(run.store.runs_dir)) / new_name(run, frozen.digest)
     progress.note("digest", frozen.digest)
+    database = request.database or Path(run.store.database)
+    refuse_unusable(database)
     return Prepared(
         run=run,
         frozen=frozen,
         name=home.name,
         folder=home,
-        database=request.database or Path(run.store.database),
+        database=database,
         resumed=target.folder is not None,
         drift=drift,
         allowed=allowed,

@@ -7,6 +7,7 @@ import fcntl
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from shlex import quote
 
 from agentgym_cli.env.contract import ServersLost
 from agentgym_cli.errors import Interrupted, RecipeError, StoreError
@@ -36,6 +37,15 @@ class Finished:
     """Why the run counts as degraded; None when it does not."""
     store_trouble: StoreError | None
     """Why the store could not be loaded at the end; it was said once already. None when it was."""
+
+    def unloaded(self, trouble: StoreError) -> StoreError:
+        """What a run ends with whose store cannot be loaded or read now."""
+        prepared = self.prepared
+        runs, store = quote(str(prepared.folder.parent)), quote(str(prepared.database))
+        return StoreError(
+            f"{prepared.folder}: played and kept, but not reported, since its store cannot be used: {trouble.message}",
+            f"once it can: agentgym store rebuild --runs-dir {runs} --store {store} && agentgym report {quote(prepared.name)} --store {store}",
+        )
 
 
 @contextmanager

@@ -123,7 +123,7 @@ def test_training_without_torch_names_the_extra(tmp_path):
     assert "agentgym-cli[local]" in ended.stderr
 
 
-def test_a_held_store_costs_one_warning_and_no_result(tmp_path):
+def test_a_held_store_costs_one_warning_and_the_report_but_no_result(tmp_path):
     hold = (
         "import duckdb, sys\n"
         "connection = duckdb.connect('results.duckdb')\n"
@@ -138,7 +138,7 @@ def test_a_held_store_costs_one_warning_and_no_result(tmp_path):
         ended = run(tmp_path, *ORACLE)
     finally:
         holder.communicate("", timeout=30)
-    assert ended.code == 0, ended.err
+    assert ended.code == 7, ended.err
     assert sum("warning:" in line for line in ended.err.splitlines() if "results.duckdb" in line) == 1
     assert str(holder.pid) in ended.err
     (tmp_path / "results.duckdb").unlink()
