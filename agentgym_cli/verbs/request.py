@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 
 from agentgym_cli.errors import RecipeError
 from agentgym_cli.recipe.addresses import address_problem
 from agentgym_cli.recipe.rules import KEY_VARIABLE
-from agentgym_cli.recipe.wording import shown
+from agentgym_cli.recipe.wording import listed, shown
+
+_FILTERS = {"category": "categories", "split": "splits"}
+_NUMBERS = re.compile(r"([A-Za-z][A-Za-z0-9_]*_)?(?P<first>[0-9]{1,9})(-(?P<last>[0-9]{1,9}))?")
+_TASKS_HINT = "agentgym eval RECIPE --tasks 3,5-9 --tasks category=NAME --tasks split=NAME"
+_NAMED = 5
+"""Most mistakes that a message names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +74,7 @@ class EvaluationWords:
 
 def evaluations(request: Request, words: EvaluationWords) -> list[Request]:
     """One request for each policy that is named, in order, alike in all but that. Raises RecipeError for words that cannot be meant."""
-    request = replace(request, overrides=[*request.overrides, *_overrides(words)])
+    request = replace(request, overrides=[*request.overrides, *_overrides(request, words)])
     return [replace(request, policy=choice) for choice in _choices(words, resume=request.resume)]
 
 
@@ -99,23 +107,51 @@ def _endpoint(said: str, model: str | None) -> tuple[str, str | None]:
     return url, named or model
 
 
-def _overrides(words: EvaluationWords) -> list[str]:
+def _overrides(request: Request, words: EvaluationWords) -> list[str]:
+    """What the words come to. Raises RecipeError, which names all that is wrong with them."""
+    typed = {"--tasks": bool(words.tasks), "--limit": words.limit, "--samples": words.samples, "--temperature": words.temperature}
+    given = [option for option, said in typed.items() if said not in (None, False)]
+    if given and (request.resume or request.target.endswith(".json")):
+        raise RecipeError(
+            f"{listed(given)}: expected a recipe with {'it' if len(given) == 1 else 'them'}, got {shown(request.target)}, where that is frozen",
+            "start a run of the recipe with it, or leave it out",
+        )
+    temperature, wrong = _temperature(words.temperature)
+    problems = [*wrong, *(problem for said in words.tasks if (problem := _filter_problem(said)) is not None)]
+    if problems:
+        raise RecipeError("; ".join(problems[:_NAMED]), _TASKS_HINT if words.tasks else "--temperature 0.7, or 0 for greedy")
     said = [] if words.limit is None else [f"evaluation.limit={words.limit}"]
     said += [] if words.samples is None else [f"evaluation.samples_per_task={words.samples}"]
-    if words.temperature is not None:
-        said.append(f"evaluation.temperature={_temperature(words.temperature)}")
-    return said + _only(words.tasks)
+    return [*said, *temperature, *_only(words.tasks)]
 
 
-def _temperature(said: str) -> str:
-    """A number of a recipe: 0 is spelled ``greedy`` there."""
+def _temperature(said: str | None) -> tuple[list[str], list[str]]:
+    """An override, or what is wrong. 0 is spelled ``greedy`` in a recipe."""
+    if said is None:
+        return [], []
     if said == "greedy":
-        return said
+        return ["evaluation.temperature=greedy"], []
     try:
         degrees = float(said)
-    except ValueError as err:
-        raise RecipeError(f"--temperature: expected a number or greedy, got {shown(said)}") from err
-    return "greedy" if degrees == 0 else repr(degrees)
+    except ValueError:
+        degrees = -1.0
+    if not 0 <= degrees < inf:
+        return [], [f"--temperature: expected a number of at least 0 or greedy, got {shown(said)}"]
+    return [f"evaluation.temperature={'greedy' if degrees == 0 else repr(degrees)}"], []
+
+
+def _filter_problem(said: str) -> str | None:
+    """What is wrong with a filter of tasks, before anybody knows which tasks there are; None where nothing is."""
+    name, equals, value = said.partition("=")
+    if equals:
+        return None if name in _FILTERS and value else f"--tasks {shown(said)}: expected category=NAME or split=NAME, got {shown(said)}"
+    for part in said.split(","):
+        found = _NUMBERS.fullmatch(part)
+        if found is None:
+            return f"--tasks {shown(said)}: expected task numbers (3,5-9), category=NAME or split=NAME, got {shown(part) if part else 'nothing'}"
+        if found["last"] is not None and int(found["last"]) < int(found["first"]):
+            return f"--tasks {shown(said)}: expected a range that rises, got {part}, which goes backwards"
+    return None
 
 
 def _only(tasks: Sequence[str]) -> list[str]:
@@ -123,9 +159,6 @@ def _only(tasks: Sequence[str]) -> list[str]:
     kinds: dict[str, list[str]] = {"ids": [], "categories": [], "splits": []}
     for said in tasks:
         name, equals, value = said.partition("=")
-        kind = {"": "ids", "category": "categories", "split": "splits"}.get(name if equals else "")
-        if kind is None or not (value or not equals):
-            raise RecipeError(f"--tasks {shown(said)}: expected task numbers (3,5-9), category=NAME or split=NAME, got {shown(said)}")
-        kinds[kind].append(value if equals else said)
+        kinds[_FILTERS[name] if equals else "ids"].append(value if equals else said)
     ids = [f"evaluation.only.ids={json.dumps(','.join(kinds['ids']))}"] if kinds["ids"] else []
     return ids + [f"evaluation.only.{kind}={json.dumps(kinds[kind])}" for kind in ("categories", "splits") if kinds[kind]]

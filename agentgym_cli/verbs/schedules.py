@@ -10,7 +10,10 @@ from agentgym_cli.errors import RecipeError
 from agentgym_cli.learn.schedules import tasks_at
 from agentgym_cli.recipe.schema.learning import ChosenTasks
 from agentgym_cli.recipe.tasks import TaskRow
-from agentgym_cli.recipe.wording import listed, nearest, shown
+from agentgym_cli.recipe.wording import alike, listed, shown
+
+_NAMED = 5
+"""Most mistakes that a message names."""
 
 
 def tasks_of(rows: Sequence[TaskRow], *, env: str, split: str) -> tuple[Task, ...]:
@@ -48,9 +51,11 @@ def chosen_tasks(splits: Mapping[str, tuple[Task, ...]], only: ChosenTasks | Non
     if only is None:
         return dict(splits)
     every = [task for tasks in splits.values() for task in tasks]
-    indices = None if only.ids is None else _indices(only.ids, every, env=env)
-    _known(only.categories, sorted({task.category for task in every if task.category}), "categories")
-    _known(only.splits, list(splits), "splits")
+    indices, wrong = _indices(only.ids, {task.index for task in every}, env=env)
+    wrong += _unknown(only.categories, sorted({task.category for task in every if task.category}), "categories")
+    wrong += _unknown(only.splits, list(splits), "splits")
+    if wrong:
+        raise RecipeError("; ".join(wrong[:_NAMED]), f"task numbers go from {_ends(every)}" if only.ids is not None else None)
     chosen = {
         name: tuple(task for task in tasks if _holds(only.categories, task.category) and (indices is None or task.index in indices))
         for name, tasks in splits.items()
@@ -66,29 +71,40 @@ def _holds(wanted: Sequence[str] | None, value: str) -> bool:
     return wanted is None or value in wanted
 
 
-def _known(wanted: Sequence[str] | None, known: Sequence[str], key: str) -> None:
+def _unknown(wanted: Sequence[str] | None, known: Sequence[str], key: str) -> list[str]:
+    """What is wrong with names of which one has to be there."""
+    wrong = []
     for name in wanted or ():
         if name not in known:
-            like = nearest(name, known)
-            raise RecipeError(
-                f"evaluation.only.{key}: expected some of {listed(known) or 'none'}, got {shown(name)}", f"did you mean {like}?" if like else None
-            )
+            like = alike(name, known)
+            asked = f"; did you mean {shown(like)}?" if like else ""
+            wrong.append(f"evaluation.only.{key}: expected some of {listed(known) or 'none'}, got {shown(name)}{asked}")
+    return wrong
 
 
-def _indices(ids: str, tasks: Sequence[Task], *, env: str) -> set[int]:
-    """Task numbers of ``textcraft_3,5-9``; each part names a task that is there."""
-    there = {task.index for task in tasks}
+def _indices(ids: str | None, there: set[int], *, env: str) -> tuple[set[int] | None, list[str]]:
+    """Task numbers of ``textcraft_3,5-9``, each of which is there, and what is wrong with the others; None where all are meant."""
     found: set[int] = set()
-    for part in ids.split(","):
+    wrong = []
+    for part in () if ids is None else ids.split(","):
         prefix, _, numbers = part.rpartition("_")
-        if prefix not in ("", env):
-            raise RecipeError(f"evaluation.only.ids: expected tasks of {env}, got {shown(part)}")
         first, _, last = numbers.partition("-")
-        met = {index for index in there if int(first) <= index <= int(last or first)}
-        if not met:
-            raise RecipeError(f"evaluation.only.ids: expected numbers of tasks of the evaluation splits, got none of them in {shown(part)}")
-        found |= met
-    return found
+        asked = range(int(first), int(last or first) + 1)
+        if prefix not in ("", env):
+            wrong.append(f"evaluation.only.ids: expected tasks of {env}, got {shown(part)}")
+        elif not asked:
+            wrong.append(f"evaluation.only.ids: expected a range that rises, got {part}, which goes backwards")
+        elif (missing := next((index for index in asked if index not in there), None)) is not None:
+            which = f"no {missing} of {part}" if len(asked) > 1 else part
+            wrong.append(f"evaluation.only.ids: expected numbers of tasks of the evaluation splits, got {which}")
+        else:
+            found.update(asked)
+    return None if ids is None else found, wrong
+
+
+def _ends(tasks: Sequence[Task]) -> str:
+    numbers = [task.index for task in tasks]
+    return f"{min(numbers)} to {max(numbers)}, {len(set(numbers))} of them" if numbers else "none to none"
 
 
 def evaluation_schedule(

@@ -39,9 +39,23 @@ def test_temperature_zero_is_greedy(said: str) -> None:
     assert overrides(temperature=said) == ["evaluation.temperature=greedy"]
 
 
-def test_a_temperature_is_a_number() -> None:
-    with pytest.raises(RecipeError, match="--temperature: expected a number or greedy, got 'hot'"):
-        overrides(temperature="hot")
+@pytest.mark.parametrize("said", ["hot", "nan", "inf", "-1"])
+def test_a_temperature_is_a_number(said: str) -> None:
+    with pytest.raises(RecipeError, match=f"--temperature: expected a number of at least 0 or greedy, got '{said}'"):
+        overrides(temperature=said)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"tasks": ("97",)}, "--tasks: expected a recipe with it"),
+        ({"limit": 3, "temperature": "0"}, "--limit, --temperature: expected a recipe with them"),
+    ],
+)
+def test_words_that_change_a_frozen_run_are_named_as_they_were_typed(words: dict[str, object], said: str) -> None:
+    for frozen in (Request(target="frozen.json", overrides=[]), Request(target="runs/x", overrides=[], resume=True)):
+        with pytest.raises(RecipeError, match=said):
+            evaluations(frozen, EvaluationWords(**words))  # type: ignore[arg-type]
 
 
 def test_filters_of_tasks_are_put_together_by_kind() -> None:
@@ -53,10 +67,26 @@ def test_filters_of_tasks_are_put_together_by_kind() -> None:
     ]
 
 
-@pytest.mark.parametrize("said", ["goal=door", "category="])
-def test_a_filter_that_cannot_be_meant_is_refused(said: str) -> None:
-    with pytest.raises(RecipeError, match="expected task numbers"):
+@pytest.mark.parametrize(
+    ("said", "got"),
+    [
+        ("goal=door", "--tasks 'goal=door': expected category=NAME or split=NAME"),
+        ("category=", "--tasks 'category=': expected category=NAME or split=NAME"),
+        ("", "--tasks '': expected task numbers (3,5-9), category=NAME or split=NAME, got nothing"),
+        ("3,,4", "got nothing"),
+        ("3-", "expected task numbers (3,5-9), category=NAME or split=NAME, got '3-'"),
+        ("9-3", "expected a range that rises, got 9-3, which goes backwards"),
+    ],
+)
+def test_a_filter_that_cannot_be_meant_is_refused_in_words(said: str, got: str) -> None:
+    with pytest.raises(RecipeError) as caught:
         overrides(tasks=(said,))
+    assert got in caught.value.message
+
+
+def test_everything_that_is_wrong_with_words_is_said_at_once() -> None:
+    with pytest.raises(RecipeError, match=r"--temperature: .*; --tasks '9-3': .*; --tasks 'split=': "):
+        overrides(tasks=("9-3", "4", "split="), temperature="nan")
 
 
 def test_one_policy_is_one_request() -> None:

@@ -116,9 +116,12 @@ def test_tasks_are_chosen_by_number_category_and_split_together() -> None:
 @pytest.mark.parametrize(
     ("only", "said"),
     [
-        ({"ids": "9-12"}, "expected numbers of tasks of the evaluation splits, got none of them in 9-12"),
+        ({"ids": "9-12"}, "expected numbers of tasks of the evaluation splits, got no 9 of 9-12"),
+        ({"ids": "9"}, "expected numbers of tasks of the evaluation splits, got 9"),
+        ({"ids": "1-999999999"}, "expected numbers of tasks of the evaluation splits, got no 9 of 1-999999999"),
+        ({"ids": "5-3"}, "expected a range that rises, got 5-3, which goes backwards"),
         ({"ids": "babyai_3"}, "expected tasks of textcraft, got babyai_3"),
-        ({"categories": ("evn",)}, "evaluation.only.categories: expected some of even, odd, got evn"),
+        ({"categories": ("evn",)}, "evaluation.only.categories: expected some of even, odd, got evn; did you mean even?"),
         ({"splits": ("c",)}, "evaluation.only.splits: expected some of a, b, got c"),
         ({"splits": ("a",), "ids": "7"}, "filters that no task of the evaluation splits meets together"),
     ],
@@ -127,3 +130,14 @@ def test_a_choice_of_tasks_that_leaves_none_or_names_what_is_not_there_is_refuse
     with pytest.raises(RecipeError) as caught:
         chosen(**only)
     assert said in caught.value.message.replace("'", "")
+
+
+def test_everything_that_is_wrong_with_a_choice_of_tasks_is_said_at_once() -> None:
+    with pytest.raises(RecipeError) as caught:
+        chosen(ids="3,babyai_2,9", splits=("z",))
+    assert caught.value.message == (
+        "evaluation.only.ids: expected tasks of textcraft, got 'babyai_2'; "
+        "evaluation.only.ids: expected numbers of tasks of the evaluation splits, got 9; "
+        "evaluation.only.splits: expected some of a, b, got 'z'"
+    )
+    assert caught.value.hint == "task numbers go from 1 to 8, 8 of them"
