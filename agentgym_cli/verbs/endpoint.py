@@ -12,7 +12,7 @@ from agentgym_cli.env.pointer import Json
 from agentgym_cli.episode.policies.build import reach_endpoint
 from agentgym_cli.episode.policies.endpoint import EndpointPolicy
 from agentgym_cli.episode.policies.endpoint_call import LlmServer
-from agentgym_cli.episode.policies.endpoint_check import GREETING, Manner, Qualified, manner_of, models_of, qualify, refuse_uncounted
+from agentgym_cli.episode.policies.endpoint_check import GREETING, TOKEN_SECONDS, Manner, Qualified, manner_of, models_of, qualify, refuse_uncounted
 from agentgym_cli.episode.policies.endpoint_pace import Gate
 from agentgym_cli.episode.tokens import TurnTokens
 from agentgym_cli.errors import PolicyError, RecipeError
@@ -90,6 +90,7 @@ def check_endpoint(prepared: Prepared, progress: Progress) -> Qualified:
     Raises:
         PolicyError: nobody to ask, or a server that a run cannot use.
     """
+    progress.note("endpoint", f"{endpoint_of(prepared).url} is asked for its models and one token, for up to {TOKEN_SECONDS:g} s")
     found = run_interruptible(_check(prepared), "nothing was started")
     for text in found.notes.values():
         progress.note("endpoint", text)

@@ -40,7 +40,7 @@ def last_words(fields: Fields) -> str:
 class LlmStub:
     """Answers by ``say(fields, number)``, where ``number`` counts the requests for completions from 0, the check's own included.
 
-    ``fault(number)`` replaces an answer: a status, a status with headers and a body, ``hang``, ``html``, ``broken`` JSON or ``huge``.
+    ``fault(number)`` replaces an answer: a status, a status with headers and a body, bytes, ``hang``, ``html``, ``broken`` JSON or ``huge``.
     """
 
     say: Callable[[Fields, int], str | Fields] = lambda fields, number: f"said {number}"
@@ -48,6 +48,10 @@ class LlmStub:
     fault: Callable[[int], Fault | None] = lambda number: None
     models: Sequence[Mapping[str, Json]] | None = ({"id": "stub", "object": "model", "owned_by": "tests"},)
     """None answers 404."""
+    listing: Callable[[int], Fault | None] = lambda number: None
+    """Replaces an answer of the list of models, as ``fault`` does the others."""
+    listed: int = 0
+    """How often the list was asked for."""
     ids: bool = False
     """Give token ids and log-probabilities as vLLM does."""
     logprob: float = -0.5
@@ -78,6 +82,9 @@ class LlmStub:
     async def _models(self, request: Request) -> Response:
         if self.key is not None and request.headers.get("authorization") != f"Bearer {self.key}":
             return _error(401, "Incorrect API key provided", "invalid_api_key")
+        fault, self.listed = self.listing(self.listed), self.listed + 1
+        if fault is not None:
+            return _faulty(fault)
         if self.models is None:
             return _error(404, "Not Found")
         return _json({"object": "list", "data": [dict(model) for model in self.models]})
@@ -149,7 +156,7 @@ class LlmStub:
             choices[0]["logprobs"] = {"token_logprobs": [self.logprob for _ in sampled]}
 
 
-Fault = int | str | tuple[int, Mapping[str, str], Json]
+Fault = int | str | bytes | tuple[int, Mapping[str, str], Json]
 
 
 def _faulty(fault: Fault) -> Response:
@@ -159,6 +166,8 @@ def _faulty(fault: Fault) -> Response:
         return Response('{"choices": [', media_type="application/json")
     if fault == "huge":
         return Response(b" " * (9 * 1024 * 1024), media_type="application/json")
+    if isinstance(fault, bytes):
+        return Response(fault, media_type="application/json")
     if isinstance(fault, int):
         return _error(fault, "out of order")
     assert isinstance(fault, tuple)

@@ -18,6 +18,7 @@ from agentgym_cli.episode.policies.endpoint_pace import Gate
 from agentgym_cli.errors import ExitCode, PolicyError
 from tests.episode.endpoints import BUDGETS, Setting, checked, spec_with
 from tests.episode.llm_server import LlmStub, breaking, refusing_address, served
+from tests.episode.virtual_time import run_virtual
 
 FREE = Gate(requests_per_minute=None, tokens_per_minute=None, in_flight=None)
 QWEN: dict[str, Json] = {"id": "qwen", "owned_by": "vllm", "root": "Qwen/Qwen2.5-7B-Instruct", "max_model_len": 4096}
@@ -120,7 +121,8 @@ def test_a_server_that_keeps_failing_is_given_up_after_half_a_minute() -> None:
 @pytest.mark.parametrize("fault", ["html", "broken", (200, {}, {"hello": "world"})], ids=str)
 def test_an_answer_that_is_no_completion_ends_the_run(fault: object) -> None:
     failure = refusal(Setting(stub=LlmStub(fault=lambda number: fault)))  # type: ignore[arg-type,return-value]
-    assert "expected a server of OpenAI's protocol" in failure.message
+    assert failure.message.startswith("policy.endpoint: POST http://llm/v1/chat/completions: expected ")
+    assert "list of models" not in failure.message
     assert "/v1" in (failure.hint or "")
 
 
@@ -169,6 +171,52 @@ def test_a_limit_of_the_run_is_refused_where_the_server_counts_nothing(limit: di
     assert failure.message.startswith(f"budgets.{name}: expected a server that counts the tokens of a request in its reply's usage, got none from")
     assert f"budgets.{name}=null" in (failure.hint or "")
     assert checked(Setting(stub=LlmStub(), budgets=replace(BUDGETS, **limit))).manner.counts
+
+
+def test_log_probabilities_that_are_no_numbers_are_none_and_the_run_goes_on() -> None:
+    stub = LlmStub(ids=True)
+    reply = (
+        b'{"choices": [{"message": {"content": "a"}, "token_ids": [7], "logprobs": {"content": [{"logprob": NaN}]}}],'
+        b' "prompt_token_ids": [1], "usage": {"prompt_tokens": 1, "completion_tokens": 1}}'
+    )
+    for word in (b"NaN", b"Infinity", b"-Infinity"):
+        stub.fault = lambda number, word=word: reply.replace(b"NaN", word)  # type: ignore[misc]
+        found = checked(Setting(stub=stub))
+        assert found.notes == {"log-probabilities": "no log-probabilities for the sampled tokens: this run cannot be trained on"}
+
+
+@pytest.mark.parametrize("reply", [b'{"choices": [NaN', b'{"a": NaN, "b": "\\ud800"}', b"[" * 100_000 + b"NaN"], ids=["cut", "lone", "deep"])
+def test_what_is_no_json_in_spite_of_leniency_is_named(reply: bytes) -> None:
+    assert "expected JSON, got" in refusal(Setting(stub=LlmStub(fault=lambda number: reply))).message
+
+
+def test_a_server_that_hangs_is_given_up_after_a_minute() -> None:
+    async def waited() -> float:
+        stub = LlmStub(fault=lambda number: "hang")
+        setting = Setting(stub=stub, budgets=replace(BUDGETS, policy_call_seconds=600.0))
+        began = asyncio.get_running_loop().time()
+        with pytest.raises(PolicyError, match="within 60 s"):
+            await setting.qualified(setting.server())
+        return asyncio.get_running_loop().time() - began
+
+    assert run_virtual(waited()) == 60.0
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 504])
+def test_a_list_of_models_that_is_not_there_yet_is_waited_for(status: int) -> None:
+    stub = LlmStub(listing=lambda number: status if number < 4 else None)
+    assert checked(Setting(stub=stub)).word.startswith("stub")
+
+
+def test_a_list_of_models_that_never_comes_is_given_up_after_half_a_minute() -> None:
+    async def waited() -> float:
+        setting = Setting(stub=LlmStub(listing=lambda number: 503))
+        began = asyncio.get_running_loop().time()
+        with pytest.raises(PolicyError, match="GET http://llm/v1/models: expected a completion, got HTTP 503"):
+            await setting.qualified(setting.server())
+        return asyncio.get_running_loop().time() - began
+
+    assert 20.0 < run_virtual(waited()) <= 30.0
 
 
 def test_a_real_server_lists_its_models() -> None:

@@ -11,15 +11,13 @@ from email.utils import parsedate_to_datetime
 from itertools import count
 from typing import NoReturn
 
-import orjson
-
 from agentgym_cli.env.caller import HttpCaller
 from agentgym_cli.env.contract import EnvFailure, InfraCause
 from agentgym_cli.env.pointer import Json
 from agentgym_cli.env.wire import RawReply, encoded
 from agentgym_cli.episode.clock import EpisodeClock
 from agentgym_cli.episode.policies.endpoint_pace import Gate
-from agentgym_cli.episode.policies.endpoint_reply import count_of, error_of, is_context_full
+from agentgym_cli.episode.policies.endpoint_reply import count_of, error_of, is_context_full, read_document
 from agentgym_cli.episode.policies.failures import PolicyProtocol, PolicyUnavailable
 from agentgym_cli.episode.policies.protocol import ContextFull
 from agentgym_cli.errors import PolicyError
@@ -119,8 +117,8 @@ class LlmServer:
 def _document(raw: RawReply, where: str) -> Json:
     """The document of a completion. Raises what the status or an error in the body means."""
     try:
-        body: Json = orjson.loads(raw.body)
-    except orjson.JSONDecodeError:
+        body: Json = read_document(raw.body)
+    except ValueError:
         body = raw.body[:_SAID].decode("utf-8", "replace")
         if 200 <= raw.status < 300:
             raise PolicyProtocol(f"{where}: expected JSON, got {shown(body)}") from None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from agentgym_cli.env.pointer import Json
 from agentgym_cli.episode.clock import EpisodeClock
-from agentgym_cli.episode.policies.endpoint_call import LlmServer, Patience, Refused
+from agentgym_cli.episode.policies.endpoint_call import FIRST_PAUSE_SECONDS, LlmServer, Patience, Refused
 from agentgym_cli.episode.policies.endpoint_counts import believed
 from agentgym_cli.episode.policies.endpoint_reply import Api, Said, read_said
 from agentgym_cli.episode.policies.endpoint_transcript import NO_IDS, Wanted
@@ -17,14 +18,17 @@ from agentgym_cli.episode.tokens import TurnTokens
 from agentgym_cli.errors import PolicyError
 from agentgym_cli.recipe.schema.policy import EndpointSpec, SamplingSpec
 from agentgym_cli.recipe.schema.world import BudgetsSpec
-from agentgym_cli.recipe.wording import listed, nearest, shown
+from agentgym_cli.recipe.wording import alike, listed, shown
 
 MODELS_SECONDS = 15.0
 """Deadline of the list of models, which no server computes."""
+TOKEN_SECONDS = 60.0
+"""Most that one token may take, whatever a call of the run may."""
 WARM_SECONDS = 30.0
 """How long a server that is still loading its model is waited for."""
 GREETING = "Hello"
 _ADDRESS_HINT = "the address of most servers ends in /v1, e.g. http://127.0.0.1:8000/v1"
+_LONGEST_LIST_PAUSE = 4.0
 _SEED_BITS = 2**31 - 1
 """Of an attempt's seed, as many as every server takes."""
 _LIMIT, _OTHER_LIMIT = "max_tokens", "max_completion_tokens"
@@ -106,7 +110,7 @@ async def qualify(server: LlmServer, spec: EndpointSpec, manner: Manner, *, prom
 
     Args:
         prompt: messages or ids of a greeting, as the run lays them out.
-        seconds: deadline of the request.
+        seconds: deadline of a call in the run; here a minute is enough.
 
     Raises:
         PolicyError: no LLM server, another model, no answer, or no token ids where the recipe requires them.
@@ -114,7 +118,7 @@ async def qualify(server: LlmServer, spec: EndpointSpec, manner: Manner, *, prom
     entry = await _model_entry(server, spec)
     context = entry.get("max_model_len") if entry else None
     manner = replace(manner, context=context if type(context) is int and context > 0 else None)
-    manner, said = await _first_token(server, manner, prompt, seconds)
+    manner, said = await _first_token(server, manner, prompt, min(seconds, TOKEN_SECONDS))
     counted_prompt = said.prompt_tokens is not None or said.prompt_ids is not None or manner.api == "completions"
     manner = replace(manner, counts=counted_prompt and said.response_tokens is not None)
     notes = _notes(manner, said, spec)
@@ -137,10 +141,10 @@ async def _model_entry(server: LlmServer, spec: EndpointSpec) -> dict[str, Json]
     if entries is None:
         return None
     if spec.model not in entries:
-        like = nearest(spec.model, entries)
+        like = alike(spec.model, entries)
         raise PolicyError(
             f"policy.endpoint.model: expected a model that {server.url} has, got {shown(spec.model)}",
-            f"it has {listed(map(shown, sorted(entries)))}; did you mean {shown(like)}?" if like else "it has none",
+            f"it has {listed(map(shown, sorted(entries))) or 'none'}{f'; did you mean {shown(like)}?' if like else ''}",
         )
     return entries[spec.model]
 
@@ -148,7 +152,7 @@ async def _model_entry(server: LlmServer, spec: EndpointSpec) -> dict[str, Json]
 async def models_of(server: LlmServer) -> dict[str, dict[str, Json]] | None:
     """What a server lists by name; None where it answers 404 or 405. Raises PolicyError for what is no LLM server."""
     try:
-        body = await server.once("GET", "/models", seconds=MODELS_SECONDS)
+        body = await _listed(server)
     except Refused as refused:
         if refused.status in (404, 405):
             return None
@@ -160,6 +164,21 @@ async def models_of(server: LlmServer) -> dict[str, dict[str, Json]] | None:
         raise _no_llm_server(server, shown(body))
     named = [(entry.get("id"), entry) for entry in data if isinstance(entry, dict)]
     return {name: entry for name, entry in named if isinstance(name, str)}
+
+
+async def _listed(server: LlmServer) -> Json:
+    """The reply with the list, asked for again while the server is busy or loading."""
+    clock, pause = EpisodeClock(), FIRST_PAUSE_SECONDS
+    end = clock.time() + WARM_SECONDS
+    while True:
+        try:
+            return await server.once("GET", "/models", seconds=MODELS_SECONDS)
+        except Refused as refused:
+            passes = refused.status == 429 or refused.status >= 500
+            if not passes or clock.time() + pause > end:
+                raise
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, _LONGEST_LIST_PAUSE)
 
 
 def _no_llm_server(server: LlmServer, got: str) -> PolicyError:
@@ -182,7 +201,7 @@ async def _first_token(server: LlmServer, manner: Manner, prompt: Mapping[str, J
         except ContextFull:
             raise PolicyError(f"policy.endpoint: expected an answer to {GREETING!r}, got a context that is too short for it") from None
         except PolicyProtocol as err:
-            raise _no_llm_server(server, err.message) from err
+            raise PolicyError(f"policy.endpoint: {err.message}", err.hint or _ADDRESS_HINT) from err
         except PolicyError as err:
             refusal = refusal or err
             if _status(err) not in (400, 422):

@@ -9,6 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, cast
 
+import orjson
+
 from agentgym_cli.env.pointer import Json
 from agentgym_cli.episode.policies.failures import PolicyProtocol
 from agentgym_cli.recipe.wording import listed, shown
@@ -41,6 +43,21 @@ class Said:
     """Ids as they were sampled; None where the server does not say."""
     logprobs: tuple[float, ...] | None
     """In nats, one for each of ``token_ids``; None where there are none, or another number of them."""
+
+
+def read_document(raw: bytes) -> Json:
+    """A reply as JSON, null where it has NaN or an infinity, which some servers write for a log-probability. Raises ValueError for what is none."""
+    try:
+        return cast("Json", orjson.loads(raw))
+    except orjson.JSONDecodeError:
+        if not any(word in raw for word in (b"NaN", b"Infinity")):
+            raise
+    try:
+        lenient = json.loads(raw, parse_constant=lambda name: None)
+    except RecursionError as err:
+        raise ValueError(str(err)) from err
+    # Once more through the strict reader: it refuses lone surrogates, which are no text.
+    return cast("Json", orjson.loads(json.dumps(lenient)))
 
 
 def read_said(body: Json, *, api: Api, calls: bool, where: str, vocabulary: int | None = None) -> Said:
