@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import TypeVar
 
 import httpx
@@ -26,9 +26,12 @@ _WHOLE_DEADLINE = 0.99
 class HttpEnvSession:
     """One session of one server (contract.EnvSession). Calls wait for each other; done latches here, whatever the server says later."""
 
-    def __init__(self, replica: Replica, session: SessionId, *, replicas: Replicas, trial: int = 0, call_seconds: float = 60.0) -> None:
-        """``replica`` holds the session's id until it is closed; ``replicas`` is told how each call went, and ``trial`` is theirs."""
+    def __init__(
+        self, replica: Replica, session: SessionId, *, replicas: Replicas, trial: int = 0, life: int = 0, call_seconds: float = 60.0
+    ) -> None:
+        """``replica`` holds the session's id until it is closed; ``replicas`` is told how each call went; ``trial`` and ``life`` are theirs."""
         self._replica = replica
+        self._life = life
         self._endpoint = replica.endpoint
         self._id = session
         self._replicas = replicas
@@ -78,19 +81,30 @@ class HttpEnvSession:
         self._closed = True
         async with self._one_call:
             try:
-                await self._watched(self._endpoint.close(self._id))
+                if self._living:
+                    await self._watched(self._endpoint.close(self._id))
             except EnvFailure as failure:
-                log.warning("session not closed (%s): %s", failure.cause.value, failure)
+                log.log(logging.DEBUG if self._replica.unclosed else logging.WARNING, "session not closed (%s): %s", failure.cause.value, failure)
+                self._replica.unclosed = True
             finally:
-                self._replica.held.discard(self._id)
+                if self._living:
+                    self._replica.held.discard(self._id)
                 self._replicas.ended(self._replica, self._trial)
 
-    async def _watched(self, call: Awaitable[R], *, seconds: float | None = None) -> R:
+    @property
+    def _living(self) -> bool:
+        """False when its server has ended since: one that is there now may have handed the same id to another episode."""
+        return self._life == self._replica.life
+
+    async def _watched(self, call: Coroutine[None, None, R], *, seconds: float | None = None) -> R:
         """Await a call and tell the server's breaker how it went. One that the caller gives up after the whole deadline had no answer either.
 
         Args:
             seconds: its deadline; None is that of every call.
         """
+        if not self._living:
+            call.close()
+            raise EnvFailure(InfraCause.RESET, f"session {shortened(self._id)} at {self.replica}: expected the server that made it, which has ended")
         deadline = self._call_seconds if seconds is None else seconds
         clock = asyncio.get_running_loop().time
         began = clock()
@@ -148,6 +162,10 @@ class HttpEnvClient:
         """No session opens on a server that is known to be gone for ``pause`` seconds; infinity waits for ``try_again``."""
         self._replicas.give_up(url, cause, detail, pause=pause)
 
+    def server_ended(self, url: str, detail: str, *, for_good: bool) -> None:
+        """The process behind a server has ended: its sessions fail, and none opens there before ``try_again``, ever when it is ``for_good``."""
+        self._replicas.server_ended(url, detail, for_good=for_good)
+
     def try_again(self, url: str) -> None:
         """A server that was given up may be there again: the next session tries it."""
         self._replicas.try_again(url)
@@ -169,9 +187,9 @@ class HttpEnvClient:
             raise
 
     async def _create(self, replica: Replica, trial: int) -> HttpEnvSession:
-        began = asyncio.get_running_loop().time()
+        began, life = asyncio.get_running_loop().time(), replica.life
         try:
-            session = self._hold(replica, await replica.endpoint.create(), trial)
+            session = self._hold(replica, await replica.endpoint.create(), trial, life)
         except EnvFailure as failure:
             replica.refusing = True
             self._replicas.failed(replica, trial, failure, began=began)
@@ -183,7 +201,9 @@ class HttpEnvClient:
         self._replicas.answered(replica, trial)
         return session
 
-    def _hold(self, replica: Replica, session: SessionId, trial: int) -> HttpEnvSession:
+    def _hold(self, replica: Replica, session: SessionId, trial: int, life: int) -> HttpEnvSession:
+        if life != replica.life:
+            raise EnvFailure(InfraCause.RESET, f"create at {replica.endpoint.url}: expected a server that runs on, got one that has ended since")
         if session in replica.held:
             raise EnvFailure(
                 InfraCause.PROTOCOL,
@@ -192,7 +212,7 @@ class HttpEnvClient:
                 "run fewer episodes at once, or serve more replicas (env.urls)",
             )
         replica.held.add(session)
-        return HttpEnvSession(replica, session, replicas=self._replicas, trial=trial, call_seconds=self._call_seconds)
+        return HttpEnvSession(replica, session, replicas=self._replicas, trial=trial, life=life, call_seconds=self._call_seconds)
 
     async def aclose(self) -> None:
         """Wait for sessions that are being closed in the background, then close the HTTP client."""

@@ -43,6 +43,12 @@ class Replica:
     refusing: bool = False
     """The last attempt to open a session failed."""
     last_failure: str = ""
+    life: int = 0
+    """How often its server is known to have ended: sessions of an earlier life are gone, though their ids may be handed out again."""
+    lost: bool = False
+    """Its server has ended and is not started again."""
+    unclosed: bool = False
+    """It was said that a session could not be closed here; of a server that is gone, every other session would say so too."""
 
     @property
     def load(self) -> int:
@@ -83,10 +89,12 @@ class Replicas:
         return chosen, chosen.breaker.admit(now)
 
     async def ready(self) -> None:
-        """Return once a server takes sessions. Raises ServersLost when none has for ``recovery_seconds``."""
+        """Return once a server takes sessions. Raises ServersLost when none has for ``recovery_seconds``, at once when all have ended for good."""
         clock = asyncio.get_running_loop().time
         while not any(replica.breaker.admits(clock()) for replica in self._replicas):
             assert self._dark_since is not None, "no breaker is closed"
+            if all(replica.lost for replica in self._replicas):
+                raise ServersLost(f"servers of the environment: expected one that runs, got none: {self._said()}")
             lost_at = self._dark_since + self._recovery_seconds
             if clock() >= lost_at:
                 raise self._lost()
@@ -124,6 +132,14 @@ class Replicas:
             self._darken(now)
             self._tell(ServerChange(url=replica.endpoint.url, event="opened", cause=cause, detail=replica.last_failure))
 
+    def server_ended(self, url: str, detail: str, *, for_good: bool) -> None:
+        """The process behind a server has ended, and its sessions with it: none opens there before ``try_again``, ever when it is ``for_good``."""
+        for replica in self._at(url):
+            replica.life += 1
+            replica.held.clear()
+            replica.lost = for_good
+        self.give_up(url, InfraCause.CONNECT, detail, pause=math.inf)
+
     def try_again(self, url: str) -> None:
         """A server that was given up may be there again: the next session tries it."""
         now = asyncio.get_running_loop().time()
@@ -157,5 +173,7 @@ class Replicas:
         self._changed = asyncio.Event()
 
     def _lost(self) -> ServersLost:
-        said = "; ".join(f"{replica.endpoint.url} ({replica.last_failure})" for replica in sorted(self._replicas, key=lambda each: each.endpoint.url))
-        return ServersLost(f"servers of the environment: expected one to answer within {self._recovery_seconds:g} s, got none from {said}")
+        return ServersLost(f"servers of the environment: expected one to answer within {self._recovery_seconds:g} s, got none from {self._said()}")
+
+    def _said(self) -> str:
+        return "; ".join(f"{replica.endpoint.url} ({replica.last_failure})" for replica in sorted(self._replicas, key=lambda each: each.endpoint.url))

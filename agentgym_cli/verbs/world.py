@@ -11,7 +11,8 @@ from agentgym_cli.env.client import HttpEnvClient, build_http
 from agentgym_cli.env.contract import EnvFailure
 from agentgym_cli.env.dialect import Dialect
 from agentgym_cli.env.identity import greetings
-from agentgym_cli.env.launch import launch
+from agentgym_cli.env.keeper import kept
+from agentgym_cli.env.launch import Fleet, fleet
 from agentgym_cli.env.probe import ProbeReport, probe
 from agentgym_cli.env.replicas import ServerChange
 from agentgym_cli.env.rollcall import absent
@@ -39,11 +40,17 @@ async def serving(env: EnvSpec, *, oracle: bool, progress: Progress) -> AsyncIte
     if env.urls is not None:
         yield env.urls
         return
+    async with _own(env, oracle=oracle, progress=progress) as servers:
+        yield servers.urls
+
+
+@asynccontextmanager
+async def _own(env: EnvSpec, *, oracle: bool, progress: Progress) -> AsyncIterator[Fleet]:
     if env.world is None:
         raise RecipeError("env: expected urls, or world to serve one, got neither", "set env.urls to running servers, or env.world")
-    async with launch(env.world, env.world_args, replicas=env.replicas, oracle=oracle) as urls:
-        progress.note("servers", f"{env.world} at {', '.join(urls)}")
-        yield urls
+    async with fleet(env.world, env.world_args, replicas=env.replicas, oracle=oracle) as servers:
+        progress.note("servers", f"{env.world} at {', '.join(servers.urls)}")
+        yield servers
 
 
 @asynccontextmanager
@@ -66,7 +73,8 @@ async def open_world(
     """
     token = service_token(env)
     async with AsyncExitStack() as stack:
-        urls = await stack.enter_async_context(serving(env, oracle=oracle, progress=progress))
+        own = await stack.enter_async_context(_own(env, oracle=oracle, progress=progress)) if env.urls is None else None
+        urls = own.urls if own is not None else env.urls or ()
         gone = await _absent(urls, dialect, budgets, token)
         there = [url for url in urls if url not in gone]
         report = await probe(there, dialect, tasks=pinned(tasks), concurrency=slots, call_seconds=budgets.env_call_seconds, token=token)
@@ -86,6 +94,8 @@ async def open_world(
         for url, failure in gone.items():
             recorder.probed(url, "health", "fail", failure.message, 0.0)
             client.give_up(url, failure.cause, failure.message, pause=retry.pause_seconds)
+        if own is not None:
+            await stack.enter_async_context(kept(own, client))
         yield World(urls=urls, client=client, observed=observed)
 
 

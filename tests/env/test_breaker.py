@@ -195,6 +195,27 @@ def test_a_server_that_is_given_up_until_further_notice_is_tried_when_the_notice
     assert [change.event for change in changes] == ["opened", "closed"]
 
 
+def test_a_run_ends_at_once_when_all_servers_have_ended_for_good_and_not_while_one_may_come_back() -> None:
+    number = [0]
+
+    async def main() -> float:
+        clock = asyncio.get_running_loop().time
+        client = client_of(lambda request: healthy(number), ["http://a", "http://b"], [])
+        began = clock()
+        client.server_ended("http://a", "ended by signal 9 (SIGKILL)", for_good=True)
+        assert [await one_session(client) for _ in range(3)] == ["http://b"] * 3
+        client.server_ended("http://b", "ended with status 3", for_good=False)
+        asyncio.get_running_loop().call_later(7.0, lambda: client.server_ended("http://b", "ended with status 4", for_good=True))
+        with pytest.raises(ServersLost) as caught:
+            await one_session(client)
+        assert caught.value.message == (
+            "servers of the environment: expected one that runs, got none: http://a (ended by signal 9 (SIGKILL)); http://b (ended with status 4)"
+        )
+        return clock() - began
+
+    assert run_virtual(main()) == 7.0
+
+
 def test_a_server_that_is_back_is_tried_by_one_session_and_then_takes_its_share() -> None:
     number, changes, loop_time = [0], list[ServerChange](), list[float]()
 

@@ -155,6 +155,59 @@ async def test_a_close_that_fails_is_logged_and_not_raised(caplog):
     assert "session not closed (reported_error): POST /close at http://toy, session 0" in caplog.text
 
 
+async def test_of_a_server_that_is_gone_one_session_is_said_not_to_be_closed(caplog):
+    world = ToyWorld()
+    client = client_of(world)
+    sessions = [await client.open() for _ in range(5)]
+    world.sessions.clear()
+    with caplog.at_level(logging.DEBUG, logger="agentgym_cli.env.client"):
+        for session in sessions:
+            await session.close()
+    assert [record.levelname for record in caplog.records] == ["WARNING", "DEBUG", "DEBUG", "DEBUG", "DEBUG"]
+
+
+async def test_promise_02_a_session_of_a_server_that_ended_never_reaches_the_one_that_was_started_after_it():
+    world = ToyWorld()
+    client = client_of(world)
+    old = await client.open()
+    await old.reset(0)
+    world.sessions.clear()
+    world.opened = 0
+    client.server_ended(URL, "ended by signal 9 (SIGKILL)", for_good=False)
+    client.try_again(URL)
+    new = await client.open()
+    assert list(world.sessions) == [0], "the same id again"
+    assert await new.reset(1) == prompt(1)
+    with pytest.raises(EnvFailure) as caught:
+        await old.step("get 2 part")
+    assert (caught.value.cause, caught.value.message) == (
+        InfraCause.RESET,
+        "session 0 at http://toy: expected the server that made it, which has ended",
+    )
+    await old.close()
+    assert world.calls.count("close") == 0
+    with pytest.raises(EnvFailure, match="hands out ids again"):
+        world.opened = 0
+        await client.open()
+    await new.close()
+
+
+async def test_a_session_that_a_server_made_before_it_ended_is_not_used():
+    world = ToyWorld()
+    app = world.http().transport
+    clients: list[HttpEnvClient] = []
+
+    async def ending(request: httpx.Request) -> httpx.Response:
+        reply = await app.handle_async_request(request)
+        clients[0].server_ended(URL, "ended", for_good=False)
+        return reply
+
+    clients.append(HttpEnvClient(build_http(transport=httpx.MockTransport(ending)), TEXTCRAFT, [URL]))
+    with pytest.raises(EnvFailure, match="got one that has ended since") as caught:
+        await clients[0].open()
+    assert caught.value.cause is InfraCause.RESET
+
+
 async def test_a_hanging_step_is_a_timeout_and_the_session_can_still_be_closed():
     world = ToyWorld("hang")
     session = await client_of(world, call_seconds=0.05).open()

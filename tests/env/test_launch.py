@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from agentgym_cli.env.dialect import load_dialect
-from agentgym_cli.env.launch import launch, serving
+from agentgym_cli.env.launch import fleet, launch, serving
 from agentgym_cli.env.probe import probe
 from agentgym_cli.errors import EnvError
 
@@ -111,6 +111,24 @@ async def test_promise_09_the_shipped_world_is_served_and_passes_the_probe():
             assert {check.name: check.detail for server in report.servers for check in server.checks if check.result not in ("pass", "n/a")} == {}
     report = await probe(urls[:1], load_dialect("textcraft"))
     assert report.servers[0].checks[0].detail.startswith("connect: ")
+
+
+@pytest.mark.e2e
+@pytest.mark.skipif(sys.platform != "linux", reason="waits for the end of a process by its descriptor")
+async def test_a_server_that_ended_says_how_and_starts_again_where_it_was():
+    async with fleet("textcraft", ["--book", "laptop"], replicas=2) as servers:
+        assert [servers.ended(place) for place in (0, 1)] == [None, None]
+        killed = servers.pid(1)
+        watched = os.pidfd_open(killed)
+        os.kill(killed, signal.SIGKILL)
+        assert select.select([watched], [], [], 20)[0]
+        os.close(watched)
+        assert [servers.ended(place) for place in (0, 1)] == [None, "by signal 9 (SIGKILL)"]
+        await servers.restart(1)
+        assert servers.ended(1) is None
+        assert servers.pid(1) != killed
+        report = await probe(servers.urls, load_dialect("textcraft"))
+        assert report.ok
 
 
 @pytest.mark.e2e
