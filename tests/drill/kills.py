@@ -176,7 +176,7 @@ def _without_times(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _without_times(inner) for key, inner in value.items() if key not in _TIMED}
     if isinstance(value, list):
-        timed = [entry for entry in value if isinstance(entry, dict) and _of_times(str(entry.get("name", "")))]
+        timed = [entry for entry in value if isinstance(entry, dict) and _of_times(str(entry.get("name", entry.get("rule", ""))))]
         return [_without_times(entry) for entry in value if entry not in timed]
     return value
 
