@@ -118,6 +118,7 @@ async def open_endpoint(prepared: Prepared, qualified: Qualified, recorder: Reco
         budgets=run.budgets,
         tokens=_turn_tokens(prepared, spec),
         retry_seconds=spec.retry_seconds,
+        give_up_after=run.retry.give_up_after,
         calls=run.prompt.action_format == "function_call",
     )
     try:

@@ -87,7 +87,7 @@ def test_a_server_that_dies_in_the_middle_is_never_a_failure(tmp_path: Path, wor
 
     stub = LlmStub(say=say)
     with served(stub) as url:
-        quick = ("policy.endpoint.retry_seconds=1", "retry.attempts=2", "engine.slots=2")
+        quick = ("policy.endpoint.retry_seconds=1", "retry.attempts=2", "engine.slots=2", "retry.give_up_after=100")
         ended = evaluated(tmp_path, world, "--endpoint", f"{url}=stub", "--json", *quick)
     assert ended.code == 9, ended.err
     (part,) = ended.json["parts"]
@@ -98,6 +98,20 @@ def test_a_server_that_dies_in_the_middle_is_never_a_failure(tmp_path: Path, wor
     stops = {(stop["reason"], stop["cause"]) for stop in part["stops"] if stop["reason"] != "done"}
     assert stops <= {("policy_unavailable", "connect"), ("policy_unavailable", "reset")}
     assert ("policy_unavailable", "connect") in stops
+
+
+def test_a_server_that_stays_away_interrupts_the_run_and_a_resume_runs_the_rest(tmp_path: Path, world: str, solutions: dict[str, list[str]]) -> None:
+    stub = LlmStub(say=lambda fields, number: (stub.stop(), "Action: inventory")[1] if number == 12 else "Action: inventory")
+    quick = ("policy.endpoint.retry_seconds=0", "engine.slots=1", "evaluation.horizon=4", "retry.give_up_after=2")
+    with served(stub) as url:
+        ended = evaluated(tmp_path, world, "--endpoint", f"{url}=stub", *quick)
+    assert ended.code == 4, ended.err
+    assert f"{url}: expected an answer from the model's server, got none to 2 calls in a row" in ended.message[0]
+    with served(LlmStub(say=solver(solutions))) as url:
+        again = run(tmp_path, "eval", str(only_run(tmp_path)), "--resume", "--endpoint", url, "--json")
+    assert again.code == 0, again.err
+    counts = again.json["parts"][0]["accounting"]
+    assert (counts["scheduled"], counts["infra_error"], counts["missing"]) == (8, 0, 0)
 
 
 def test_an_interrupted_evaluation_goes_on_where_the_server_is_now(tmp_path: Path, world: str, solutions: dict[str, list[str]]) -> None:

@@ -42,6 +42,7 @@ class Setting:
     system_prompt: str = ""
     calls: bool = False
     key: str | None = None
+    give_up_after: int = 5
 
     def server(self) -> LlmServer:
         headers = {} if self.key is None else {"authorization": f"Bearer {self.key}"}
@@ -69,6 +70,7 @@ class Setting:
             budgets=self.budgets,
             tokens=self.tokens,
             retry_seconds=self.spec.retry_seconds,
+            give_up_after=self.give_up_after,
             calls=self.calls,
         )
 

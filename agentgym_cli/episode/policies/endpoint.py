@@ -10,9 +10,10 @@ from agentgym_cli.episode.clock import EpisodeClock
 from agentgym_cli.episode.policies.endpoint_call import LlmServer, Patience
 from agentgym_cli.episode.policies.endpoint_check import Manner
 from agentgym_cli.episode.policies.endpoint_counts import believed, most_read
+from agentgym_cli.episode.policies.endpoint_presence import Presence
 from agentgym_cli.episode.policies.endpoint_reply import Said, read_said
 from agentgym_cli.episode.policies.endpoint_transcript import ChatTranscript, ExactTokens, IdsTranscript, Transcript, Wanted
-from agentgym_cli.episode.policies.failures import PolicyProtocol
+from agentgym_cli.episode.policies.failures import PolicyProtocol, PolicyUnavailable
 from agentgym_cli.episode.policies.protocol import ContextFull, PolicyReply
 from agentgym_cli.episode.policies.wave import MAX_CHARS_PER_TOKEN
 from agentgym_cli.episode.tokens import TurnTokens
@@ -34,6 +35,7 @@ class EndpointPolicy:
         tokens: lays out prompts for ``completions``; None for ``chat``.
         calls: take calls of tools as text.
         retry_seconds: how long one call goes on asking a server that is busy, broken or away.
+        give_up_after: such calls in a row after which a server that does not even list its models ends the run.
     """
 
     def __init__(
@@ -45,12 +47,14 @@ class EndpointPolicy:
         budgets: BudgetsSpec,
         tokens: TurnTokens | None,
         retry_seconds: float,
+        give_up_after: int,
         calls: bool = False,
     ) -> None:
         self.name = f"{manner.model} at {server.url}"
         self.notes: dict[str, str] = {}
         """What a reader of the run must know of the replies, each once, by a short name."""
         self._server = server
+        self._presence = Presence(server, give_up_after=give_up_after)
         self._manner = manner
         self._system_prompt = system_prompt
         self._budgets = budgets
@@ -79,7 +83,7 @@ class EndpointPolicy:
         return Patience(clock=clock, until=until, seconds=self._budgets.policy_call_seconds, seed=seed)
 
     async def say(self, wanted: Wanted, patience: Patience) -> Said:
-        """One response. Raises ContextFull, PolicyUnavailable, PolicyProtocol, PolicyError.
+        """One response. Raises ContextFull, PolicyUnavailable, PolicyProtocol, PolicyError; ServersLost where the server stays away.
 
         A server that refuses prompt and response together is asked for a shorter response before the context counts as full.
         """
@@ -93,6 +97,11 @@ class EndpointPolicy:
                     raise
                 room = max(LEAST_ROOM, room // _SHRINK)
                 continue
+            except PolicyUnavailable as failure:
+                with patience.clock.held():
+                    await self._presence.missed(failure)
+                raise
+            self._presence.answered()
             where = f"POST {self._server.url}{self._manner.path}"
             said = read_said(body, api=self._manner.api, calls=self._calls, where=where, vocabulary=self._manner.vocabulary)
             return believed(_bounded(said, room, where), wanted, model_context=self._manner.context, budget=self._context)
