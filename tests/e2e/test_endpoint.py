@@ -159,6 +159,7 @@ def test_what_is_no_llm_server_or_has_another_model_ends_before_the_first_episod
     assert wrong.code == 5
     assert wrong.message[0].startswith("error: policy.endpoint.model: expected a model that http://127.0.0.1:")
     assert wrong.message[1] == "hint: it has 'qwen'; did you mean 'qwen'?"
+    assert f"{url} is asked for its models and one token, for up to 60 s" in " ".join(wrong.err.split())
     no_server = evaluated(tmp_path, world, "--endpoint", f"{world}=qwen")
     assert (no_server.code, "policy.endpoint" in no_server.message[0]) == (5, True)
     no_key = evaluated(tmp_path, world, "--endpoint", f"{url}=qwen", "policy.endpoint.key_variable=NO_SUCH_KEY")
