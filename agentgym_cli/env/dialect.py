@@ -16,7 +16,7 @@ from agentgym_cli.env.contract import ActionRule, EpisodeRules, ListedActions
 from agentgym_cli.env.dialect_schema import DialectSpec
 from agentgym_cli.env.pattern_trial import slow_text
 from agentgym_cli.errors import RecipeError
-from agentgym_cli.recipe.wording import listed, nearest, shown
+from agentgym_cli.recipe.wording import asked, listed, shown
 from agentgym_cli.recipe.yaml import YamlFile, read_text, read_yaml
 
 SHIPPED = Path(__file__).parent / "dialects"
@@ -140,7 +140,7 @@ def _locate(name_or_path: str | Path) -> Path:
         return path
     known = shipped_dialects()
     if path.name not in known:
-        hint = f"did you mean {nearest(path.name, known)}? A dialect of your own is named by its path"
+        hint = f"{asked(path.name, known)} A dialect of your own is named by its path".lstrip()
         raise RecipeError(f"dialect: expected one of {listed(known)}, got {shown(path.name)}", hint=hint)
     return SHIPPED / f"{path.name}.yaml"
 
@@ -162,7 +162,7 @@ def _explained(err: ValidationError, file: YamlFile) -> RecipeError:
     names = _names_at(place[:-1]) if unknown else _QUOTED.findall(worst.get("ctx", {}).get("expected", ""))
     got = place[-1] if unknown else worst["input"]
     if names:
-        hint = f"did you mean {nearest(got, names)}?" if isinstance(got, str) else None
+        hint = (asked(got, names) or None) if isinstance(got, str) else None
         return RecipeError(f"{where}: expected {'one of ' * (len(names) > 1)}{listed(names)}, got {shown(got)}", hint)
     tail = {"value_error": "", "missing": ", got nothing"}.get(worst["type"], f", got {shown(got)}")
     return RecipeError(f"{where}: {_expected(worst)}{tail}")

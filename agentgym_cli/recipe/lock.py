@@ -14,7 +14,7 @@ from typing import Literal
 
 from agentgym_cli.errors import LockError, RecipeError
 from agentgym_cli.recipe.data import shipped_root
-from agentgym_cli.recipe.wording import listed, nearest, shown
+from agentgym_cli.recipe.wording import asked, listed, shown
 from agentgym_cli.recipe.yaml import read_text
 
 Installed = Callable[[str], str | None]
@@ -101,8 +101,7 @@ def find_lock(stack: str, *, where: str = "engine.stack") -> Path:
     """
     known = stacks()
     if stack not in known:
-        like = nearest(stack, known)
-        raise RecipeError(f"{where}: expected one of the stacks {listed(known)}, got {shown(stack)}", hint=f"did you mean {like}?" if like else None)
+        raise RecipeError(f"{where}: expected one of the stacks {listed(known)}, got {shown(stack)}", hint=asked(stack, known) or None)
     return shipped_root() / "lockfiles" / f"{stack}.txt"
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentgym_cli.errors import RecipeError
-from agentgym_cli.recipe.wording import listed, nearest, shown
+from agentgym_cli.recipe.wording import asked, listed, shown
 from agentgym_cli.recipe.yaml import read_text
 
 COLUMNS = ("index", "split", "category", "goal", "digest")
@@ -72,7 +72,7 @@ def manifest_text(rows: Iterable[TaskRow]) -> str:
 def _header(names: Sequence[str], path: Path) -> dict[str, int]:
     for name in names:
         if name not in COLUMNS:
-            raise RecipeError(f"{path}:1: expected the columns {listed(COLUMNS)}, got {shown(name)}; did you mean {nearest(name, COLUMNS)}?")
+            raise RecipeError(f"{path}:1: expected the columns {listed(COLUMNS)}, got {shown(name)}{asked(name, COLUMNS, before='; ')}")
     if sorted(names) != sorted(COLUMNS):
         raise RecipeError(f"{path}:1: expected the columns {listed(COLUMNS)} once each, got {listed(names) or 'none'}")
     return {name: place for place, name in enumerate(names)}

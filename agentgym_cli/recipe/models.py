@@ -10,7 +10,7 @@ from typing import Literal, NoReturn, TypeAlias, cast, get_args
 
 from agentgym_cli.errors import RecipeError
 from agentgym_cli.recipe.data import shipped_root
-from agentgym_cli.recipe.wording import listed, nearest, shown
+from agentgym_cli.recipe.wording import asked, listed, shown
 from agentgym_cli.recipe.yaml import KeyPath, YamlFile, YamlValue, read_yaml
 
 Source: TypeAlias = Literal["hub", "shipped", "package"]
@@ -98,7 +98,7 @@ class _Reader:
             self.fail(at, f"expected a mapping of {listed(known)}, got {shown(value)}")
         for key in value:
             if key not in known:
-                self.fail((*at, key), f"expected one of {listed(known)}, got the unknown key {shown(key)}; did you mean {nearest(key, known)}?")
+                self.fail((*at, key), f"expected one of {listed(known)}, got the unknown key {shown(key)}{asked(key, known, before='; ')}")
         for key in required:
             if key not in value:
                 self.fail(at, f"{key}: expected a value, got nothing")

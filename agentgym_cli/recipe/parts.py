@@ -16,7 +16,7 @@ from agentgym_cli.recipe.models import UNKNOWN, find_model_lock
 from agentgym_cli.recipe.package import folder_files, package_files
 from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.recipe.tasks import TaskLists, TaskRow, select_tasks
-from agentgym_cli.recipe.wording import listed, nearest, shown
+from agentgym_cli.recipe.wording import asked, listed, shown
 from agentgym_cli.recipe.yaml import YamlFile, read_yaml
 
 Part = Mapping[str, str]
@@ -88,7 +88,7 @@ def dialect_path(name: str, *, beside: Sequence[Path]) -> Path:
         return find_data(name, beside=beside, where="env.dialect")
     shipped = {path.stem: path for path in (PACKAGE / "env" / "dialects").glob("*.yaml")}
     if name not in shipped:
-        hint = f"did you mean {nearest(name, shipped)}? A dialect of your own is named by its path"
+        hint = f"{asked(name, shipped)} A dialect of your own is named by its path".lstrip()
         raise RecipeError(f"env.dialect: expected one of {listed(sorted(shipped))}, got {shown(name)}", hint=hint)
     return shipped[name]
 

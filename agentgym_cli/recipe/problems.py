@@ -17,7 +17,7 @@ from agentgym_cli.recipe.interpolation import complaint
 from agentgym_cli.recipe.layers import Layer, Place, written
 from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.recipe.shape import CHOSEN_KEYS, annotation_at, describe, key_paths, keys_at, kinds_of, members, sections_of
-from agentgym_cli.recipe.wording import alike, listed, nearest, shown
+from agentgym_cli.recipe.wording import alike, asked, listed, shown
 from agentgym_cli.recipe.yaml import KeyPath, YamlValue
 
 MOST_SHOWN = 50
@@ -161,8 +161,7 @@ def _expected_and_got(path: KeyPath, kind: str, data: dict[str, YamlValue]) -> s
 
 def _got(path: KeyPath, data: dict[str, YamlValue], words: Sequence[str]) -> str:
     got = _value_at(path, data)
-    like = nearest(got, words) if isinstance(got, str) else None
-    return f"{shown(got)}; did you mean {like}?" if like else shown(got)
+    return f"{shown(got)}{asked(got, words, before='; ')}" if isinstance(got, str) else shown(got)
 
 
 def _value_at(path: KeyPath, data: Any) -> object:

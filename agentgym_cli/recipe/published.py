@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agentgym_cli.errors import RecipeError
 from agentgym_cli.recipe.manifest import MAX_INDEX_DIGITS
-from agentgym_cli.recipe.wording import listed, nearest, shown
+from agentgym_cli.recipe.wording import asked, listed, shown
 from agentgym_cli.recipe.yaml import read_text
 
 MAX_BYTES = 50 << 20
@@ -53,7 +53,7 @@ def _index(entry: object, env: str, where: str) -> int:
         raise RecipeError(f"{where}: expected a mapping with item_id, got {shown(entry)}")
     for key in entry:
         if key not in _KEYS:
-            raise RecipeError(f"{where}: expected one of {listed(_KEYS)}, got the unknown key {shown(key)}; did you mean {nearest(key, _KEYS)}?")
+            raise RecipeError(f"{where}: expected one of {listed(_KEYS)}, got the unknown key {shown(key)}{asked(key, _KEYS, before='; ')}")
     if not isinstance(entry.get("conversations"), list | None):
         raise RecipeError(f"{where}: conversations: expected a list or null, got {shown(entry['conversations'])}")
     if "item_id" not in entry:

@@ -10,7 +10,7 @@ from agentgym_cli.recipe.protocols import departures
 from agentgym_cli.recipe.schema.computing import ClusterSpec
 from agentgym_cli.recipe.schema.learning import FixedHorizon, HorizonSpec, IncrementHorizon, StagesHorizon, TrainSpec
 from agentgym_cli.recipe.schema.run import Run
-from agentgym_cli.recipe.wording import listed, nearest, shown
+from agentgym_cli.recipe.wording import asked, listed, shown
 from agentgym_cli.recipe.yaml import KeyPath
 
 KEY_VARIABLE = "policy.endpoint.key_variable"
@@ -179,7 +179,7 @@ def _overlaps(run: Run, names: Sequence[str]) -> Iterator[Finding]:
     ]
     for path, name in (*allowed, *notes):
         if name not in names:
-            yield path, f"expected an evaluation split ({listed(names)}), got {shown(name)}; did you mean {nearest(name, names)}?"
+            yield path, f"expected an evaluation split ({listed(names)}), got {shown(name)}{asked(name, names, before='; ')}"
 
 
 def _unreached(horizon: object, steps: int) -> Iterator[Finding]:

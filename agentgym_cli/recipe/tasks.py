@@ -13,7 +13,7 @@ from agentgym_cli.recipe.manifest import TaskRow as TaskRow
 from agentgym_cli.recipe.overlap import Overlap, overlap, twins
 from agentgym_cli.recipe.published import read_published
 from agentgym_cli.recipe.schema.world import SplitSpec, TasksSpec
-from agentgym_cli.recipe.wording import listed, nearest, shown
+from agentgym_cli.recipe.wording import asked, listed, shown
 
 MOST_TASKS = 1_000_000
 """Of one split."""
@@ -121,9 +121,7 @@ def _named(name: str, pool: Pool, where: str) -> Rows:
     chosen = {row.index: row for row in pool.manifest.values() if row.split == name}
     if not chosen:
         known = sorted({row.split for row in pool.manifest.values() if row.split})
-        like = nearest(name, known)
-        hint = f"did you mean {like}?" if like else None
-        raise RecipeError(f"{where}: expected a split of the manifest ({listed(known) or 'none'}), got {shown(name)}", hint=hint)
+        raise RecipeError(f"{where}: expected a split of the manifest ({listed(known) or 'none'}), got {shown(name)}", asked(name, known) or None)
     if pool.size is not None and (beyond := max(chosen)) >= pool.size:
         raise RecipeError(f"{where}: expected tasks below tasks.size ({pool.size}), got {beyond} in the manifest")
     return chosen
@@ -188,8 +186,7 @@ def _of_categories(picked: Rows, spec: SplitSpec, pool: Pool, where: str) -> Row
     known = sorted({row.category for row in picked.values() if row.category})
     for category in spec.categories:
         if category not in known:
-            like = nearest(category, known)
-            hint = f"did you mean {like}?" if like else "a category is what a manifest says in its column: name one with tasks.manifest"
+            hint = asked(category, known) or "a category is what a manifest says in its column: name one with tasks.manifest"
             raise RecipeError(f"{where}: categories: expected some of the split's ({listed(known) or 'none'}), got {shown(category)}", hint)
     return {index: row for index, row in picked.items() if row.category in spec.categories}
 

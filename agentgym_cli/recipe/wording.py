@@ -41,6 +41,12 @@ def alike(name: str, known: Iterable[str]) -> str | None:
     return _found(name, known, least=_ALIKE)
 
 
+def asked(name: str, known: Iterable[str], *, before: str = "") -> str:
+    """``did you mean NAME?`` behind ``before``, where a known name is alike enough; else ''."""
+    like = alike(name, known)
+    return f"{before}did you mean {like}?" if like else ""
+
+
 def _found(name: str, known: Iterable[str], *, least: float) -> str | None:
     scorer = JaroWinkler.normalized_similarity
     found = process.extractOne(name[:_LONGEST], sorted(set(known)), scorer=scorer, processor=str.lower, score_cutoff=least)

@@ -10,7 +10,7 @@ from agentgym_cli.errors import RecipeError
 from agentgym_cli.learn.schedules import tasks_at
 from agentgym_cli.recipe.schema.learning import ChosenTasks
 from agentgym_cli.recipe.tasks import TaskRow
-from agentgym_cli.recipe.wording import alike, listed, shown
+from agentgym_cli.recipe.wording import asked, listed, shown
 
 _NAMED = 5
 """Most mistakes that a message names."""
@@ -76,9 +76,7 @@ def _unknown(wanted: Sequence[str] | None, known: Sequence[str], key: str) -> li
     wrong = []
     for name in wanted or ():
         if name not in known:
-            like = alike(name, known)
-            asked = f"; did you mean {shown(like)}?" if like else ""
-            wrong.append(f"evaluation.only.{key}: expected some of {listed(known) or 'none'}, got {shown(name)}{asked}")
+            wrong.append(f"evaluation.only.{key}: expected some of {listed(known) or 'none'}, got {shown(name)}{asked(name, known, before='; ')}")
     return wrong
 
 
@@ -89,16 +87,16 @@ def _indices(ids: str | None, there: set[int], *, env: str) -> tuple[set[int] | 
     for part in () if ids is None else ids.split(","):
         prefix, _, numbers = part.rpartition("_")
         first, _, last = numbers.partition("-")
-        asked = range(int(first), int(last or first) + 1)
+        wanted = range(int(first), int(last or first) + 1)
         if prefix not in ("", env):
             wrong.append(f"evaluation.only.ids: expected tasks of {env}, got {shown(part)}")
-        elif not asked:
+        elif not wanted:
             wrong.append(f"evaluation.only.ids: expected a range that rises, got {part}, which goes backwards")
-        elif (missing := next((index for index in asked if index not in there), None)) is not None:
-            which = f"no {missing} of {part}" if len(asked) > 1 else part
+        elif (missing := next((index for index in wanted if index not in there), None)) is not None:
+            which = f"no {missing} of {part}" if len(wanted) > 1 else part
             wrong.append(f"evaluation.only.ids: expected numbers of tasks of the evaluation splits, got {which}")
         else:
-            found.update(asked)
+            found.update(wanted)
     return None if ids is None else found, wrong
 
 
