@@ -16,6 +16,14 @@ order by attempt
 _EPISODES = """
 select distinct episode from attempts_final where run = ? and token_ids is not null order by episode limit ?
 """
+_PLAYED = """
+select distinct episode from attempts_final where run = ? order by episode limit ?
+"""
+_SAID = """
+select distinct detail from probes
+where run = ? and result = 'known deviation' and name in ('endpoint: token ids', 'endpoint: log-probabilities', 'endpoint: history')
+order by detail
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,3 +47,13 @@ def attempts_of(connection: Connection, run: str, episode: str) -> list[TokensRo
 def episodes_with_tokens(connection: Connection, run: str, most: int) -> list[str]:
     """The first episodes, by name, of which some attempt kept its tokens."""
     return [str(row[0]) for row in rows_of(connection, _EPISODES, [run, most])]
+
+
+def episodes_played(connection: Connection, run: str, most: int) -> list[str]:
+    """The first episodes, by name, that have an attempt."""
+    return [str(row[0]) for row in rows_of(connection, _PLAYED, [run, most])]
+
+
+def said_of_tokens(connection: Connection, run: str) -> list[str]:
+    """What was recorded of a served policy that gave no whole trajectories."""
+    return [str(row[0]) for row in rows_of(connection, _SAID, [run])]

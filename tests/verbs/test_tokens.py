@@ -15,7 +15,7 @@ from agentgym_cli.recipe.freeze import freeze
 from agentgym_cli.recipe.resolve import resolve
 from agentgym_cli.store.loader import load
 from agentgym_cli.store.opening import PATIENT
-from agentgym_cli.store.records import TokensRecord
+from agentgym_cli.store.records import ProbeRecord, TokensRecord
 from agentgym_cli.verbs.tokens import TokenView, one_or_the_other, view_tokens
 from agentgym_cli.verbs.turns import turns_of
 from tests.episode.chats import BYTES
@@ -40,13 +40,13 @@ def spoken(tokens: TurnTokens) -> TokensRecord:
     return TokensRecord(token_ids=built.token_ids, action_mask=built.action_mask, logprobs=built.logprobs)
 
 
-def make_store(folder: Path) -> Path:
-    """A store with one run: episode 0 has an attempt without tokens and one with, episode 1 none with."""
-    resolved = resolve(chat_recipe(folder), ())
+def make_store(folder: Path, *overrides: str, said: tuple[ProbeRecord, ...] = (), tokens: bool = True) -> Path:
+    """A store with one run: episode 0 has an attempt without tokens and one with (where any are kept), episode 1 none with."""
+    resolved = resolve(chat_recipe(folder), overrides)
     kept = spoken(turns_of(resolved.run, beside=resolved.folders).tokens)
     first, other = make_scheduled(0), make_scheduled(1)
-    attempts = [make_attempt(first, "infra_error"), make_attempt(first, attempt=2, tokens=kept), make_attempt(other)]
-    write_journal(folder / "runs" / "r1", [make_run(frozen=freeze(resolved).to_json()), make_segment(), first, other, *attempts])
+    attempts = [make_attempt(first, "infra_error"), make_attempt(first, attempt=2, tokens=kept if tokens else None), make_attempt(other)]
+    write_journal(folder / "runs" / "r1", [make_run(frozen=freeze(resolved).to_json()), make_segment(), first, other, *attempts, *said])
     load(folder / "runs" / "r1", folder / "results.duckdb", PATIENT)
     return folder / "results.duckdb"
 
@@ -106,14 +106,41 @@ def test_an_attempt_an_episode_and_a_run_without_tokens_are_told_apart(tmp_path:
         view_tokens("r1", "eval/test/0/textcraft_1/0", store, attempt=None)
     with pytest.raises(StoreError, match="expected its tokens to be kept"):
         view_tokens("r1", EPISODE, store, attempt=1)
-    with pytest.raises(StoreError, match="expected one of its attempts 1, 2, got 3"):
+    with pytest.raises(StoreError, match="expected one of its attempts 1, 2, got 3") as later:
         view_tokens("r1", EPISODE, store, attempt=3)
+    assert later.value.hint == "name one of them, --attempt 2, or none"
+    with pytest.raises(StoreError, match="expected an episode of it that was played, got 'nope'") as far:
+        view_tokens("r1", "nope", store, attempt=None)
+    assert far.value.hint == f"it played {EPISODE}, eval/test/0/textcraft_1/0"
     with pytest.raises(StoreError, match="expected an episode of it that was played") as refusal:
         view_tokens("r1", "eval/test/0/textcraft_0", store, attempt=None)
     assert refusal.value.hint == f"did you mean {EPISODE}?"
     with pytest.raises(RecipeError, match="expected --episode ID") as missing:
         view_tokens("r1", None, store, attempt=None)
-    assert missing.value.hint == f"agentgym report r1 --episode {EPISODE} --tokens"
+    assert missing.value.hint == f"agentgym report r1 --store {store} --episode {EPISODE} --tokens"
+
+
+NO_HISTORY = ProbeRecord(
+    run="r1", segment=1, url="http://h/v1", name="endpoint: history", result="known deviation", detail="the template rewrites history", seconds=0.0
+)
+
+
+@pytest.mark.parametrize(
+    ("kept", "said", "reason"),
+    [
+        ("none", (), "the run was told to keep none: store.keep_tokens=all"),
+        ("all", (NO_HISTORY,), "store.keep_tokens is all, but the template rewrites history"),
+        ("all", (), "store.keep_tokens is all, but policy 'local' made none"),
+    ],
+)
+def test_why_a_run_kept_no_tokens_is_said_as_it_was_recorded(tmp_path: Path, kept: str, said: tuple[ProbeRecord, ...], reason: str) -> None:
+    store = make_store(tmp_path, f"store.keep_tokens={kept}", said=said, tokens=False)
+    with pytest.raises(StoreError, match=r"expected its tokens to be kept, got none$") as caught:
+        view_tokens("r1", EPISODE, store, attempt=None)
+    assert str(caught.value.hint).startswith(reason)
+    with pytest.raises(RecipeError) as missing:
+        view_tokens("r1", None, store, attempt=None)
+    assert missing.value.hint == f"agentgym report r1 --store {store} --episode {EPISODE} --tokens"
 
 
 def test_another_tokenizer_than_the_frozen_one_is_refused(tmp_path: Path) -> None:
