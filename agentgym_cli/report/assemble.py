@@ -324,7 +324,8 @@ def _reproduce(run: RunRow, facts: FrozenFacts) -> tuple[Pointer, ...]:
     who = f" --policy {run.policy}" if run.verb == "eval" and run.policy in ("oracle", "random") else ""
     name = _quoted(run.run)
     pointers = {
-        "run it again": f"agentgym {run.verb} {facts.runs_dir}/{run.run}/frozen.json{who}",
+        # A run's folder may be another by --runs-dir, which no record names.
+        "run it again": f"agentgym {run.verb} {facts.runs_dir}/{run.run}/frozen.json{who}, or where --runs-dir put {run.run}",
         "what was frozen": f"select frozen, fingerprint from runs where run = {name}",
         "rows of counts": f"select * from episodes_final where run = {name}",
         "rows of curves": f"select * from metrics_final where run = {name}",
