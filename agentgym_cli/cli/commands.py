@@ -138,7 +138,7 @@ def evaluate(
     ] = None,
     samples: Annotated[int | None, typer.Option("--samples", min=1, help="Episodes of each task.", show_default=False)] = None,
     temperature: Annotated[str | None, typer.Option("--temperature", help="Of sampling; 0 is greedy.", show_default=False)] = None,
-    resume: Resume = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the evaluation whose folder is given, with its own policy.")] = False,
     as_json: AsJson = False,
     runs_dir: RunsDir = None,
     store: Database = None,
