@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from rich.console import Console
 from rich.markup import escape
@@ -22,10 +24,35 @@ if TYPE_CHECKING:
     from agentgym_cli.verbs.request import Request
     from agentgym_cli.verbs.segment import Finished
 
+_BLANKS = re.compile(r"[ \t]+(?=\n)")
+
 
 def stdout_console() -> Console:
     """The console of results; 80 columns wide when it is not a terminal, so that piped output is the same everywhere."""
-    return Console(file=sys.stdout, width=None if sys.stdout.isatty() else 80, highlight=False)
+    if sys.stdout.isatty():
+        return Console(file=sys.stdout, highlight=False)
+    return Console(file=_Trimmed(sys.stdout), width=80, highlight=False)
+
+
+class _Trimmed(io.StringIO):
+    """Passes text on without blanks at the ends of lines, which rows of a table are filled up with."""
+
+    def __init__(self, file: TextIO) -> None:
+        super().__init__()
+        self._file = file
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        """Of the file behind."""
+        return self._file.encoding
+
+    def write(self, text: str) -> int:
+        """Whole lines, as a console writes them."""
+        return self._file.write(_BLANKS.sub("", text))
+
+    def flush(self) -> None:
+        """Hand on what is buffered."""
+        self._file.flush()
 
 
 def print_json(value: object) -> None:

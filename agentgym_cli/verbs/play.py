@@ -115,7 +115,7 @@ class Stage:
         tally = Tally()
         if announce:
             over_before = sum(episode.id in self.history.outcomes for episode in episodes)
-            self.progress.begin(announce, len(episodes), "episode", done=over_before)
+            self.progress.begin(announce, len(episodes), "episode", done=over_before, at_once=self.concurrency)
 
         def over(result: EpisodeResult) -> None:
             if result.episode.id not in self.history.outcomes:

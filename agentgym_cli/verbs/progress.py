@@ -17,8 +17,8 @@ class Progress(Protocol):
     def warn(self, text: str) -> None:
         """Something that the user should know and that does not stop the run."""
 
-    def begin(self, phase: str, total: int, unit: str, done: int = 0) -> None:
-        """A phase of ``total`` units begins, ``done`` of them in an earlier segment; the previous phase is over."""
+    def begin(self, phase: str, total: int, unit: str, done: int = 0, at_once: int = 1) -> None:
+        """A phase of ``total`` units begins, ``done`` of them in an earlier segment, ``at_once`` in flight; the previous phase is over."""
 
     def advance(self, done: int, cells: Mapping[str, Cell]) -> None:
         """``done`` units of the current phase are over; ``cells`` are what to show beside it."""
@@ -40,7 +40,7 @@ class Silent:
         """Keep it."""
         self.warnings.append(text)
 
-    def begin(self, phase: str, total: int, unit: str, done: int = 0) -> None:
+    def begin(self, phase: str, total: int, unit: str, done: int = 0, at_once: int = 1) -> None:
         """Ignore it."""
 
     def advance(self, done: int, cells: Mapping[str, Cell]) -> None:

@@ -217,7 +217,7 @@ class Arming(Silent):
         super().__init__()
         self._rig = rig
 
-    def begin(self, phase: str, total: int, unit: str, done: int = 0) -> None:
+    def begin(self, phase: str, total: int, unit: str, done: int = 0, at_once: int = 1) -> None:
         """The probe is over."""
         self._rig.arm()
 

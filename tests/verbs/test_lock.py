@@ -27,7 +27,7 @@ class Told(Silent):
         super().__init__()
         self.lines: list[str] = []
 
-    def begin(self, phase: str, total: int, unit: str, done: int = 0) -> None:
+    def begin(self, phase: str, total: int, unit: str, done: int = 0, at_once: int = 1) -> None:
         """Keep it."""
         self.lines.append(f"{phase} of {total} {unit}")
 
