@@ -15,8 +15,9 @@ from agentgym_cli.episode.policies.protocol import Policy
 from agentgym_cli.episode.policies.scripted import read_script
 from agentgym_cli.errors import PolicyError, RecipeError, StoreError
 from agentgym_cli.recipe.lock import require_engine
+from agentgym_cli.recipe.wording import shown
 from agentgym_cli.verbs.endpoint import check_endpoint, endpoint_of, moved, open_endpoint, with_endpoint
-from agentgym_cli.verbs.folders import WEIGHTS_FILE, Checkpoint, find_checkpoint
+from agentgym_cli.verbs.folders import FROZEN_FILE, WEIGHTS_FILE, Checkpoint, find_checkpoint
 from agentgym_cli.verbs.home import claim_folder, keep_observed
 from agentgym_cli.verbs.interrupts import run_interruptible
 from agentgym_cli.verbs.play import stage_of
@@ -114,6 +115,8 @@ async def _evaluate(prepared: Prepared, acting: _Acting, progress: Progress) -> 
         # Before the journal's first line: what has a journal can be resumed.
         _remember(prepared.folder, acting)
     with open_segment(prepared, verb="eval", policy=acting.label, resumed_from_step=resumed, progress=progress) as (recorder, history):
+        if not (prepared.folder / CHOICE_FILE).exists():
+            _remember(prepared.folder, acting)
         oracle = acting.choice.kind == "oracle"
         async with open_world(
             run.env, prepared.dialect, run.budgets, run.retry, tasks, slots=run.engine.slots, oracle=oracle, recorder=recorder, progress=progress
@@ -165,16 +168,25 @@ def _remember(folder: Path, acting: _Acting) -> None:
 
 
 def _remembered(folder: Path, asked: PolicyChoice) -> PolicyChoice:
-    """The policy of an evaluation that is resumed. Raises RecipeError when another one is asked for with it."""
-    if replace(asked, endpoint=None, model=None) != PolicyChoice():
+    """The policy of an evaluation that is resumed; the one that is asked for where what keeps it is gone: the run's own record judges it later.
+
+    Raises:
+        RecipeError: another one is asked for although it is kept, or none is and it is not.
+    """
+    path, named = folder / CHOICE_FILE, replace(asked, endpoint=None, model=None) != PolicyChoice()
+    if not (folder / FROZEN_FILE).is_file() or (not path.exists() and (named or asked.endpoint is not None)):
+        return _named(asked)
+    if named:
         raise RecipeError(
             f"{folder}: expected no --policy, --checkpoint or --script, a resumed evaluation keeps its own", f"agentgym eval {folder} --resume"
         )
-    path = folder / CHOICE_FILE
     try:
         said = json.loads(path.read_text(encoding="utf-8"))
         places = {name: Path(said[name]) if said[name] else None for name in ("checkpoint", "script")}
         return PolicyChoice(kind=str(said["kind"]), checkpoint=places["checkpoint"], script=places["script"])
+    except FileNotFoundError as err:
+        hint = f"if it was deleted, name the policy again: agentgym eval {folder} --resume --policy NAME (or --checkpoint, --script, --endpoint)"
+        raise RecipeError(f"{folder}: expected the folder of an evaluation, with {CHOICE_FILE} in it, which says who acts, got none", hint) from err
     except (OSError, ValueError, KeyError, TypeError) as err:
-        problem = RecipeError(f"{folder}: expected the folder of an evaluation, with {CHOICE_FILE} in it", "agentgym eval RECIPE starts a new one")
-        raise problem from err
+        hint = f"move it away and name the policy again: agentgym eval {folder} --resume --policy NAME"
+        raise RecipeError(f"{path}: expected an object of kind, checkpoint and script, got {type(err).__name__}: {shown(str(err))}", hint) from err

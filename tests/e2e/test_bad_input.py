@@ -208,3 +208,18 @@ def test_promise_07_a_resume_after_a_file_changed_is_refused_and_the_file_named(
     ended = run(tmp_path, "eval", str(only_run(tmp_path)), "--resume")
     assert ended.code == 2
     assert "model: config.json" in ended.err
+
+
+def test_an_evaluation_whose_policy_file_is_gone_goes_on_with_the_policy_named_again(tmp_path):
+    assert run(tmp_path, *ORACLE).code == 0
+    folder = only_run(tmp_path)
+    (folder / "policy.json").unlink()
+    nameless = run(tmp_path, "eval", str(folder), "--resume")
+    assert (nameless.code, "with policy.json in it, which says who acts, got none" in nameless.err) == (2, True)
+    other = run(tmp_path, "eval", str(folder), "--resume", "--policy", "random")
+    assert (other.code, (folder / "policy.json").exists()) == (2, False)
+    again = run(tmp_path, "eval", str(folder), "--resume", "--policy", "oracle", "--json")
+    assert [part["accounting"]["success"] for part in again.json["parts"]] == [4, 4]
+    (folder / "policy.json").write_text("[]")
+    broken = run(tmp_path, "eval", str(folder), "--resume")
+    assert (broken.code, "policy.json: expected an object of kind, checkpoint and script" in broken.err) == (2, True)
