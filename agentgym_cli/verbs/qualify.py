@@ -68,7 +68,7 @@ def require_cheap_checks(prepared: Prepared, progress: Progress) -> None:
         if check.result == "known deviation":
             progress.warn(f"policy {found.model}: {check.name}: {check.detail}")
     passed = sum(check.result == "pass" for check in found.checks)
-    progress.note("policy checks", f"{passed} of {len(found.checks)} pass without weights")
+    progress.note("qualified", f"{passed} of {len(found.checks)} checks of the policy pass without weights")
 
 
 class _Visit:
