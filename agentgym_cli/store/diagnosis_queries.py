@@ -41,6 +41,8 @@ _LOOPS = f"""
 with latest as (
     select episode, attempt, turn, action from turns
     where run = ? and action is not null and rowid > (select max(rowid) - {LATEST_TURNS} from turns where run = ?)
+    -- An attempt that was made again after a resume stands in both segments.
+    qualify rank() over (partition by episode, attempt order by segment desc) = 1
 ),
 marked as (
     select

@@ -17,6 +17,7 @@ from agentgym_cli.store.db import Connection, rows_of
 from agentgym_cli.store.diagnosis_rows import AgeRow, AxisRow, CutRow, LoopRow, VerdictRow
 from agentgym_cli.store.loader import load_into
 from agentgym_cli.store.records import Record
+from tests.report.runs import report_of
 from tests.report.signals import bent, flat, healthy, make_counts, make_gap, make_latency, make_spending, make_verdicts, silent
 from tests.store.builders import make_attempt, make_outcome, make_run, make_scheduled, make_segment, make_turn, write_journal
 
@@ -156,6 +157,17 @@ def looping_run() -> list[Record]:
         attempt = replace(sampled, **reached)  # type: ignore[arg-type]
         records += [scheduled, attempt, make_outcome(attempt)]
     return records
+
+
+def test_an_attempt_made_again_after_a_resume_does_not_repeat_itself(store: Connection, tmp_path: Path) -> None:
+    segments = []
+    for segment, resumed in ((1, None), (2, 0)):
+        scheduled = make_scheduled(0, segment=segment, phase="train", split="train", step=3)
+        turns = tuple(make_turn(place, action=action) for place, action in enumerate("aab", start=1))
+        attempt = replace(make_attempt(scheduled, "failure"), turns=turns, turns_count=len(turns))
+        segments.append([*([make_run()] if segment == 1 else []), make_segment(segment, resumed), scheduled, attempt, make_outcome(attempt)])
+    report_of(store, tmp_path / "r1", *segments)
+    assert diagnosis_queries.loops(store, "r1") == LoopRow(attempts=1, looping=0, example=None)
 
 
 def test_the_store_counts_what_rules_ask(store: Connection, tmp_path: Path) -> None:
