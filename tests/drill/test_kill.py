@@ -1,6 +1,7 @@
 """kill -9 at thirty drawn moments of an evaluation and of a training run, fifteen of each: the same results as without.
 
-``python -m benchmarks.kill_drill`` kills each thirty times."""
+``python -m benchmarks.kill_drill`` kills each thirty times.
+"""
 
 from __future__ import annotations
 
@@ -30,4 +31,4 @@ def test_promise_10_a_training_run_killed_fifteen_times_ends_as_an_uninterrupted
     with capsys.disabled():
         sys.stdout.write(f"\ntraining\n{summary.table()}\n")
     assert summary.kills.total() == 15
-    assert summary.cut >= 5
+    assert summary.again >= 5, "kills fell behind checkpoints too"
