@@ -74,7 +74,7 @@ async def test_a_run_of_which_no_replica_is_there_is_refused(tmp_path: Path) -> 
 
 
 async def test_a_replica_that_answers_and_breaks_the_contract_refuses_the_run(tmp_path: Path) -> None:
-    async with launch("textcraft", LAPTOP) as [good], launch("babyai", start_seconds=120) as [other]:
+    async with launch("textcraft", LAPTOP) as [good], launch("package_prep") as [other]:
         with pytest.raises(EnvError, match=f"probe of {other}: identity"):
             async with opened(EnvSpec(dialect="textcraft", urls=(good, other)), tmp_path, Silent()):
                 pass
