@@ -62,7 +62,7 @@ def policy_at(url: str) -> tuple[EndpointPolicy, HttpCaller]:
     caller = HttpCaller()
     gate = Gate(requests_per_minute=None, tokens_per_minute=None, in_flight=None)
     server = LlmServer(caller, f"{url}/v1", gate=gate)
-    return EndpointPolicy(server, manner, system_prompt="", budgets=BudgetsSpec(), tokens=None, retry_seconds=60.0), caller
+    return EndpointPolicy(server, manner, system_prompt="", budgets=BudgetsSpec(), tokens=None, retry_seconds=60.0, give_up_after=8), caller
 
 
 class Clocked:
