@@ -12,9 +12,8 @@ import aiohttp
 import httpx
 import orjson
 from httpx_aiohttp import AiohttpTransport
-from multidict import CIMultiDict
-from yarl import URL
 
+from agentgym_cli.env.connections import BodyTooLong, ConnectionBroken, ConnectionPool, ConnectionRefused, NotHttp, Origin
 from agentgym_cli.env.contract import EnvFailure, InfraCause
 from agentgym_cli.env.pointer import Json
 
@@ -43,12 +42,20 @@ class Target:
     method: str
     url: httpx.URL
     headers: httpx.Headers
-    sent_url: URL = field(init=False)
-    sent_headers: CIMultiDict[str] = field(init=False)
+    origin: Origin = field(init=False)
+    head: bytes = field(init=False)
+    """Request line and headers, up to the length of the body."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sent_url", URL(str(self.url)))
-        object.__setattr__(self, "sent_headers", CIMultiDict(self.headers.multi_items()))
+        tls = self.url.scheme == "https"
+        object.__setattr__(self, "origin", Origin(self.url.host, self.url.port or (443 if tls else 80), tls))
+        object.__setattr__(self, "head", _head(self.method, self.url, self.headers))
+
+
+def _head(method: str, url: httpx.URL, headers: httpx.Headers) -> bytes:
+    lines = [b"%b %b HTTP/1.1" % (method.encode(), url.raw_path), b"host: " + url.netloc, *(name + b": " + value for name, value in headers.raw)]
+    assert not any(b"\r" in line or b"\n" in line for line in lines), "a header of one line"
+    return b"\r\n".join([*lines, b"content-length: "])
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +81,7 @@ class DirectClient(httpx.AsyncClient):
     def __init__(self, transport: httpx.AsyncBaseTransport) -> None:
         super().__init__(transport=transport, timeout=None, trust_env=False, follow_redirects=False)
         self.transport = transport
+        self._pool = ConnectionPool(idle_seconds=KEEPALIVE_SECONDS, max_body_bytes=MAX_REPLY_BYTES)
         self._sockets: aiohttp.ClientSession | None = None
 
     async def send(self, request: httpx.Request, *, stream: bool = False, **options: object) -> httpx.Response:
@@ -85,20 +93,23 @@ class DirectClient(httpx.AsyncClient):
             await response.aread()
         return response
 
-    def network(self) -> aiohttp.ClientSession | None:
-        """The connections underneath, for a call that needs no more than them; None over a transport without a network."""
+    def network(self) -> ConnectionPool | None:
+        """Connections for a call that needs no more than them; None over a transport without a network."""
         assert not self.is_closed, "a call after the client was closed"
-        if not isinstance(self.transport, AiohttpTransport):
-            return None
-        if not isinstance(self.transport.client, aiohttp.ClientSession):
-            self.transport.client = self.transport.get_client()
-        return self.transport.client
+        return self._pool if isinstance(self.transport, AiohttpTransport) else None
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        self._pool.close()
+        await super().aclose()
 
     def sockets(self) -> aiohttp.ClientSession:
         """Where WebSockets are opened: over the same connections, which end with this client. A redirect is refused here too."""
         if self._sockets is None:
-            connections = self.network()
-            assert connections is not None, "a WebSocket needs a network"
+            assert isinstance(self.transport, AiohttpTransport), "a WebSocket needs a network"
+            if not isinstance(self.transport.client, aiohttp.ClientSession):
+                self.transport.client = self.transport.get_client()
+            connections = self.transport.client
             self._sockets = aiohttp.ClientSession(
                 connector=connections.connector,
                 connector_owner=False,
@@ -193,30 +204,23 @@ def _where(request: httpx.Request | Call) -> str:
     return request.where if isinstance(request, Call) else f"{request.method} {request.url}"
 
 
-async def _sent(network: aiohttp.ClientSession, call: Call) -> RawReply:
-    """The exchange without httpx in between, which would take more than half of its time."""
-    target = call.target
-    async with network.request(
-        target.method, target.sent_url, headers=target.sent_headers, data=call.content or None, allow_redirects=False, auto_decompress=False
-    ) as response:
-        for encoding in response.headers.getall("content-encoding", ()):
-            if encoding != "identity":
-                raise _encoded(call.where, encoding)
-        body = await _bounded(response.content, call)
-        return RawReply(response.status, body, retry_after=response.headers.get("retry-after") if response.status >= 400 else None)
-
-
-async def _bounded(content: aiohttp.StreamReader, call: Call) -> bytes:
-    body = await content.readany()
-    if content.at_eof() and len(body) <= MAX_REPLY_BYTES:
-        return body
-    whole = bytearray(body)
-    while len(whole) <= MAX_REPLY_BYTES:
-        piece = await content.readany()
-        if not piece:
-            return bytes(whole)
-        whole += piece
-    raise _too_long(call.where)
+async def _sent(pool: ConnectionPool, call: Call) -> RawReply:
+    """The exchange without httpx in between, which would take most of its time."""
+    content = call.content or b""
+    try:
+        answer = await pool.ask(call.target.origin, b"%b%d\r\n\r\n" % (call.target.head, len(content)), content)
+    except ConnectionRefused as err:
+        raise unreachable(call.where, err.__cause__ or err) from err
+    except ConnectionBroken as err:
+        raise _lost(call.where, err) from err
+    except BodyTooLong as err:
+        raise _too_long(call.where) from err
+    except NotHttp as err:
+        raise EnvFailure(InfraCause.PROTOCOL, f"{call.where}: expected HTTP, got {_said(err)}") from err
+    encoding = answer.header(b"content-encoding")
+    if encoding not in (None, "identity"):
+        raise _encoded(call.where, encoding)
+    return RawReply(answer.status, bytes(answer.body), retry_after=answer.header(b"retry-after") if answer.status >= 400 else None)
 
 
 def _encoded(where: str, encoding: object) -> EnvFailure:
@@ -236,15 +240,19 @@ def _failure(where: str, err: Exception) -> EnvFailure:
     if isinstance(err, httpx.TimeoutException) and not lost:
         return EnvFailure(InfraCause.TIMEOUT, f"{where}: expected a reply, got {_said(err)}")
     if lost or isinstance(err, httpx.NetworkError | httpx.RemoteProtocolError):
-        return EnvFailure(InfraCause.RESET, f"{where}: expected a whole reply, got a lost connection ({_said(err)})")
+        return _lost(where, err)
     return EnvFailure(InfraCause.PROTOCOL, f"{where}: expected HTTP, got {_said(err)}")
 
 
-def unreachable(where: str, err: Exception) -> EnvFailure:
+def _lost(where: str, err: Exception) -> EnvFailure:
+    return EnvFailure(InfraCause.RESET, f"{where}: expected a whole reply, got a lost connection ({_said(err)})")
+
+
+def unreachable(where: str, err: BaseException) -> EnvFailure:
     """No connection could be made, TLS included."""
     full = getattr(err.__cause__ or err, "errno", None) in (errno.EMFILE, errno.ENFILE)
     hint = "allow more open files: ulimit -n 8192" if full else "is the server running, and is the address right?"
-    wanted = "TLS and a certificate that is known" if isinstance(err.__cause__ or err, aiohttp.ClientSSLError) else "a server"
+    wanted = "TLS and a certificate that is known" if isinstance(err.__cause__ or err, aiohttp.ClientSSLError | ssl.SSLError) else "a server"
     return EnvFailure(InfraCause.CONNECT, f"{where}: expected {wanted}, got {_said(err)}", hint)
 
 
@@ -270,5 +278,5 @@ async def _bounded_body(response: httpx.Response, where: str) -> bytes:
     return bytes(body)
 
 
-def _said(err: Exception) -> str:
+def _said(err: BaseException) -> str:
     return f"{type(err.__cause__ or err).__name__}: {str(err)[:200]!r}"
