@@ -26,8 +26,8 @@ from agentgym_cli.episode.policies.sampler import TorchDecoder
 from agentgym_cli.episode.seeds import episode_seed
 from agentgym_cli.episode.tokens import TrajectoryBuilder, TurnTokens
 from agentgym_cli.episode.types import Trajectory
-from agentgym_cli.learn.grpo import Member
-from agentgym_cli.learn.local import GrpoTrainer, StepMetrics
+from agentgym_cli.learn.experience import Member
+from agentgym_cli.learn.local import OnlineTrainer
 from agentgym_cli.learn.model import build_model
 from agentgym_cli.learn.schedules import horizon_at, tasks_at
 from agentgym_cli.learn.supervised import SupervisedTrainer
@@ -213,7 +213,7 @@ def shown(metrics: StepMetrics) -> str:
 def grpo(bench: Bench, *, show_every: int, eval_every: int) -> None:
     """All steps, the horizon by its schedule."""
     run, spec, size = bench.run, bench.spec, bench.spec.algorithm.group_size
-    trainer = GrpoTrainer(bench.model, spec, temperature=run.policy.temperature, seed=run.seed)
+    trainer = OnlineTrainer(bench.model, spec, temperature=run.policy.temperature, seed=run.seed)
     spent = [0.0, 0.0]
     for step in range(1, spec.steps + 1):
         begun = time.process_time()
@@ -221,7 +221,7 @@ def grpo(bench: Bench, *, show_every: int, eval_every: int) -> None:
         played = play(bench, rows, name=f"train/{step}", horizon=horizon_at(run.horizon, step))
         members = [Member(reward=episode.reward, trajectory=episode.trajectory) for episode in played]
         drawn = time.process_time()
-        metrics = trainer.grpo_step([members[first : first + size] for first in range(0, len(members), size)], step=step)
+        metrics = trainer.step([members[first : first + size] for first in range(0, len(members), size)], step=step)
         bench.decoder.load(step)
         spent = [spent[0] + drawn - begun, spent[1] + time.process_time() - drawn]
         if step % show_every == 0:

@@ -9,15 +9,16 @@ import torch
 from agentgym_cli.episode.policies.sampler import CausalModel
 from agentgym_cli.episode.types import Trajectory
 from agentgym_cli.learn.batch import Example, pieces
-from agentgym_cli.learn.update import action_scores
+from agentgym_cli.learn.update import action_scores, device_of
 
 
 @torch.no_grad()
 def largest_difference(model: CausalModel, trajectories: Sequence[Trajectory], *, temperature: float) -> tuple[float, int]:
     """Largest |sampler - trainer| log-probability of an action token, in nats, and how many there are."""
     largest, count = 0.0, 0
-    for batch in pieces([Example(trajectory=trajectory, advantage=0.0) for trajectory in trajectories]):
+    for piece in pieces([Example(trajectory=trajectory, advantage=0.0) for trajectory in trajectories]):
+        batch = piece.to(device_of(model))
         logp = action_scores(model, batch, temperature=temperature).logp
-        largest = max(largest, float((logp - batch.old_logp)[batch.action_mask].abs().max()))
+        largest = max(largest, float((logp - batch.sampled_logp)[batch.action_mask].abs().max()))
         count += batch.action_tokens
     return largest, count

@@ -9,11 +9,14 @@ from typing import Literal
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from agentgym_cli.episode.policies.sampler import CausalModel
 from agentgym_cli.errors import TrainerError
 from agentgym_cli.learn.batch import Batch
+
+Precision = Literal["float32", "bfloat16"]
+"""Of the products inside a network; weights, probabilities and losses are float32."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +36,7 @@ class Update:
     """Before clipping."""
 
 
-def make_optimizer(model: CausalModel, *, weight_decay: float, parameters: Literal["all", "gains"] = "all") -> torch.optim.AdamW:
+def make_optimizer(model: nn.Module, *, weight_decay: float, parameters: Literal["all", "gains"] = "all") -> torch.optim.AdamW:
     """AdamW over all parameters, or over the vectors among them (gains of the norms, biases), the rest frozen; each update gives its rate."""
     for parameter in model.parameters():
         parameter.requires_grad_(parameters == "all" or parameter.dim() == 1)
@@ -42,17 +45,27 @@ def make_optimizer(model: CausalModel, *, weight_decay: float, parameters: Liter
     return torch.optim.AdamW(trained, lr=0.0, betas=(0.9, 0.99), weight_decay=weight_decay, fused=True)
 
 
-def action_scores(model: CausalModel, batch: Batch, *, temperature: float) -> ActionScores:
-    """Log-probability and entropy of each action token under the distribution it is sampled from, temperature applied.
+def device_of(model: nn.Module) -> torch.device:
+    """Where a network's weights are."""
+    return next(model.parameters()).device
+
+
+def hidden_before(body: nn.Module, batch: Batch, *, precision: Precision = "float32") -> Tensor:
+    """What a network knows when each action token is sampled: hidden states one place before, float32, (action tokens, hidden), row by row.
 
     Causal attention and padding on the right: no token sees padding.
     """
-    hidden = model.model(input_ids=batch.token_ids, use_cache=False).last_hidden_state
-    predicted = batch.action_mask[:, 1:]
-    logits = F.linear(hidden[:, :-1][predicted], model.lm_head.weight) / temperature
+    with torch.autocast(batch.token_ids.device.type, dtype=torch.bfloat16, enabled=precision == "bfloat16"):
+        hidden: Tensor = body(input_ids=batch.token_ids, use_cache=False).last_hidden_state
+    return hidden[:, :-1][batch.action_mask[:, 1:]].float()
+
+
+def action_scores(model: CausalModel, batch: Batch, *, temperature: float, precision: Precision = "float32") -> ActionScores:
+    """Log-probability and entropy of each action token under the distribution it is sampled from, temperature applied."""
+    logits = F.linear(hidden_before(model.model, batch, precision=precision), model.lm_head.weight) / temperature
     each = torch.log_softmax(logits, dim=-1)
-    taken = each.gather(-1, batch.token_ids[:, 1:][predicted][:, None])[:, 0]
-    blank = torch.zeros(batch.token_ids.shape)
+    taken = each.gather(-1, batch.token_ids[batch.action_mask][:, None])[:, 0]
+    blank = torch.zeros(batch.token_ids.shape, device=batch.token_ids.device)
     return ActionScores(
         logp=blank.masked_scatter(batch.action_mask, taken),
         entropy=blank.masked_scatter(batch.action_mask, -(each.exp() * each).sum(-1)),
@@ -60,7 +73,7 @@ def action_scores(model: CausalModel, batch: Batch, *, temperature: float) -> Ac
 
 
 def update(
-    model: CausalModel,
+    model: nn.Module,
     optimizer: torch.optim.Optimizer,
     batches: Sequence[Batch],
     loss_of: Callable[[Batch], Tensor],
@@ -74,9 +87,9 @@ def update(
     Raises TrainerError naming ``where`` when the loss or a gradient is not finite; the weights are then as before.
     """
     optimizer.zero_grad(set_to_none=True)
-    total = 0.0
+    total, device = 0.0, device_of(model)
     for batch in batches:
-        loss = loss_of(batch)
+        loss = loss_of(batch.to(device))
         loss.backward()  # type: ignore[no-untyped-call]
         total += loss.item()
     norm = float(torch.nn.utils.clip_grad_norm_(model.parameters(), max_gradient_norm))

@@ -37,9 +37,18 @@ def _samples(run: Run) -> bool:
 _KIND = ("train", "algorithm", "kind")
 FEATURES = (
     Feature(name="algorithm grpo", key=_KIND, asked=_algorithm("grpo"), engines=("local", "verl")),
-    Feature(name="algorithm rloo", key=_KIND, asked=_algorithm("rloo"), engines=("verl",)),
-    Feature(name="algorithm reinforce_plus_plus", key=_KIND, asked=_algorithm("reinforce_plus_plus"), engines=("verl",)),
-    Feature(name="algorithm ppo", key=_KIND, asked=_algorithm("ppo"), engines=("verl",)),
+    Feature(name="algorithm rloo", key=_KIND, asked=_algorithm("rloo"), engines=("local", "verl")),
+    Feature(name="algorithm reinforce_plus_plus", key=_KIND, asked=_algorithm("reinforce_plus_plus"), engines=("local", "verl")),
+    Feature(name="algorithm ppo", key=_KIND, asked=_algorithm("ppo"), engines=("local", "verl")),
+    Feature(name="algorithm sft", key=_KIND, asked=_algorithm("sft"), engines=("local",)),
+    Feature(name="algorithm dpo", key=_KIND, asked=_algorithm("dpo"), engines=("local",)),
+    Feature(name="algorithm agentevol", key=_KIND, asked=_algorithm("agentevol"), engines=("local",)),
+    Feature(
+        name="low-rank adapters",
+        key=("train", "lora"),
+        asked=lambda run: run.train is not None and run.train.lora is not None,
+        engines=("local",),
+    ),
     Feature(name="warm start", key=("warm_start",), asked=lambda run: run.warm_start is not None, engines=("local",)),
     Feature(
         name="training of gains alone",
@@ -51,7 +60,31 @@ FEATURES = (
         name="several passes over a step's trajectories",
         key=("train", "passes_per_step"),
         asked=lambda run: run.train is not None and run.train.passes_per_step > 1,
-        engines=("verl",),
+        engines=("local", "verl"),
+    ),
+    Feature(
+        name="rewards on turns",
+        key=("reward", "credit"),
+        asked=lambda run: run.reward.credit == "turn",
+        engines=("local",),
+    ),
+    Feature(
+        name="a CUDA device for one process",
+        key=("engine", "device"),
+        asked=lambda run: run.engine.device == "cuda",
+        engines=("local",),
+    ),
+    Feature(
+        name="the choice of precision",
+        key=("engine", "precision"),
+        asked=lambda run: run.engine.precision != "float32",
+        engines=("local",),
+    ),
+    Feature(
+        name="the choice of activation checkpointing",
+        key=("engine", "activation_checkpointing"),
+        asked=lambda run: run.engine.activation_checkpointing,
+        engines=("local",),
     ),
     Feature(
         name="weights made from a seed",

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from agentgym_cli.recipe.addresses import address_problem
+from agentgym_cli.recipe.algorithm_rules import algorithm_rules
 from agentgym_cli.recipe.features import lacking
 from agentgym_cli.recipe.protocols import departures
 from agentgym_cli.recipe.schema.computing import ClusterSpec
 from agentgym_cli.recipe.schema.learning import FixedHorizon, HorizonSpec, IncrementHorizon, StagesHorizon, TrainSpec
 from agentgym_cli.recipe.schema.run import Run
+from agentgym_cli.recipe.stored_rules import plays_training_tasks, stored_rules
 from agentgym_cli.recipe.wording import asked, listed, shown
 from agentgym_cli.recipe.yaml import KeyPath
 
@@ -27,13 +29,15 @@ def broken_rules(run: Run) -> Iterator[Finding]:
     yield from _policy(run)
     yield from _horizon(run)
     yield from _sizes(run)
+    yield from algorithm_rules(run)
+    yield from stored_rules(run)
     yield from lacking(run)
     yield from _turns(run)
     yield from _money(run)
     yield from _cluster(run)
     if run.train is None and run.evaluation.every is not None:
         yield ("evaluation", "every"), f"expected null where nothing is trained, got {run.evaluation.every}"
-    if run.tasks.train is None and (run.train is not None or run.warm_start is not None):
+    if run.tasks.train is None and plays_training_tasks(run):
         yield ("tasks", "train"), "expected a split to train on, got null"
     names = [split.name for split in run.tasks.evaluation]
     if run.tasks.train is not None and run.tasks.train.name in names:

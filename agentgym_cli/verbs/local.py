@@ -12,16 +12,17 @@ from agentgym_cli.episode.policies.sampler import TorchDecoder
 from agentgym_cli.episode.policies.wave import WavePolicy
 from agentgym_cli.episode.runner import EpisodeResult
 from agentgym_cli.episode.tokens import TurnTokens
-from agentgym_cli.episode.types import Outcome, Task, Trajectory
+from agentgym_cli.episode.types import Task, Trajectory
 from agentgym_cli.errors import TrainerError
 from agentgym_cli.learn.checkpoint import load_checkpoint, save_checkpoint
 from agentgym_cli.learn.demonstrations import demonstration
-from agentgym_cli.learn.grpo import Member
-from agentgym_cli.learn.local import GrpoTrainer, StepMetrics
+from agentgym_cli.learn.experience import Member
+from agentgym_cli.learn.local import OnlineTrainer
 from agentgym_cli.learn.model import WEIGHTS, build_model, load_weights
-from agentgym_cli.learn.rewards import signal_of
+from agentgym_cli.learn.rewards import RewardKind, member_of
 from agentgym_cli.learn.runtime import settle
 from agentgym_cli.learn.schedules import stage_at, steps_after, tasks_at
+from agentgym_cli.learn.step_metrics import StepMetrics
 from agentgym_cli.learn.supervised import SupervisedTrainer
 from agentgym_cli.recipe.schema.learning import TrainSpec, WarmStartSpec
 from agentgym_cli.recipe.schema.run import Run
@@ -115,10 +116,10 @@ class Keeper:
     def __init__(self, engine: LocalEngine, spec: TrainSpec, run_folder: Path, *, digest: str, recorder: Recorder) -> None:
         self.engine, self.spec = engine, spec
         self._run_folder, self._digest, self._recorder = run_folder, digest, recorder
-        self._trainer: GrpoTrainer | None = None
+        self._trainer: OnlineTrainer | None = None
 
     @property
-    def trainer(self) -> GrpoTrainer:
+    def trainer(self) -> OnlineTrainer:
         """The trainer; exists once the run was started or restored."""
         assert self._trainer is not None, "start or restore first"
         return self._trainer
@@ -141,9 +142,16 @@ class Keeper:
         weights = save_checkpoint(folder, model=self.engine.model, optimizer=self.trainer.optimizer, step=step, digest=self._digest)
         self._recorder.checkpoint(step, str(folder.relative_to(self._run_folder)), weights)
 
-    def _new_trainer(self) -> GrpoTrainer:
+    def _new_trainer(self) -> OnlineTrainer:
         run = self.engine.run
-        return GrpoTrainer(self.engine.model, self.spec, temperature=run.policy.sampling.temperature, seed=run.seed)
+        return OnlineTrainer(
+            self.engine.model,
+            self.spec,
+            temperature=run.policy.sampling.temperature,
+            seed=run.seed,
+            pass_tokens=run.engine.pass_tokens,
+            precision=run.engine.precision,
+        )
 
 
 async def reinforce(keeper: Keeper, tasks: Sequence[Task], splits: Mapping[str, Sequence[Task]], stage: Stage, *, after: int) -> None:
@@ -152,7 +160,7 @@ async def reinforce(keeper: Keeper, tasks: Sequence[Task], splits: Mapping[str, 
     stage.progress.begin("train", spec.steps, "step", done=after)
     policy = engine.policy(None)
     for step, horizon in steps_after(engine.run.horizon, after=after, steps=spec.steps):
-        await _evaluate_if_due(engine, splits, stage, done=step - 1)
+        await evaluate_if_due(engine, splits, stage, done=step - 1)
         began = time.monotonic()
         engine.decoder.load(step - 1)
         drawn = tasks_at(tasks, engine.run.seed, step, spec.tasks_per_step)
@@ -160,7 +168,7 @@ async def reinforce(keeper: Keeper, tasks: Sequence[Task], splits: Mapping[str, 
         results, tally = await stage.play(schedule, policy, announce=None)
         _refuse_provoked_errors(results, spec.max_action_induced_share, step)
         played = time.monotonic() - began
-        learned = keeper.trainer.grpo_step(_groups(results, spec.algorithm.group_size, engine.run.reward), step=step)
+        learned = keeper.trainer.step(_groups(results, spec.algorithm.group_size, engine.run.reward, stage.rules.reward_kind), step=step)
         speed = tally.action_tokens / played
         stage.recorder.metrics("train", step, _metrics(step, horizon, stage_at(engine.run.horizon, step), tally, learned))
         stage.recorder.metrics("train", step, _times(played, time.monotonic() - began, speed))
@@ -172,7 +180,7 @@ async def reinforce(keeper: Keeper, tasks: Sequence[Task], splits: Mapping[str, 
     stage.progress.end()
 
 
-async def _evaluate_if_due(engine: LocalEngine, splits: Mapping[str, Sequence[Task]], stage: Stage, *, done: int) -> None:
+async def evaluate_if_due(engine: LocalEngine, splits: Mapping[str, Sequence[Task]], stage: Stage, *, done: int) -> None:
     """The evaluation after step ``done``; on a resume it is asked for again, and plays only what is not recorded."""
     every = engine.run.evaluation.every
     if every is not None and done > 0 and done % every == 0:
@@ -195,11 +203,8 @@ def _refuse_provoked_errors(results: Sequence[EpisodeResult], limit: float, step
         )
 
 
-def _groups(results: Sequence[EpisodeResult], size: int, paid: RewardSpec) -> list[list[Member]]:
-    finals = [result.final for result in results]
-    members = [
-        Member(reward=signal_of(paid, reward=final.reward, success=final.outcome is Outcome.SUCCESS), trajectory=final.trajectory) for final in finals
-    ]
+def _groups(results: Sequence[EpisodeResult], size: int, paid: RewardSpec, kind: RewardKind) -> list[list[Member]]:
+    members = [member_of(paid, result.final, kind) for result in results]
     return [members[start : start + size] for start in range(0, len(members), size)]
 
 
@@ -229,5 +234,9 @@ def _metrics(step: int, horizon: int, stage: int, tally: Tally, learned: StepMet
         "reference_kl": learned.reference_kl,
         "entropy": learned.entropy,
         "logp_difference_max": learned.logprob_difference,
+        "importance_weight": learned.importance_weight,
+        "critic_loss": learned.critic_loss,
+        "critic_gradient_norm": learned.critic_gradient_norm,
+        "explained_variance": learned.explained_variance,
         "policy_version": step - 1,
     }

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from agentgym_cli.learn.grpo import Member
-from agentgym_cli.learn.local import GrpoTrainer, learning_rate_at
+from agentgym_cli.learn.experience import Member
+from agentgym_cli.learn.local import OnlineTrainer, learning_rate_at
 from agentgym_cli.learn.supervised import SupervisedTrainer
 from tests.learn.models import tiny_model, train_spec, trajectory, weights_of
 
@@ -22,7 +22,7 @@ def make_group() -> list[Member]:
 def test_gains_moves_the_vectors_and_nothing_else():
     model = tiny_model()
     before = weights_of(model)
-    GrpoTrainer(model, replace(train_spec(), parameters="gains"), temperature=1.0, seed=1).grpo_step([make_group()], step=1)
+    OnlineTrainer(model, replace(train_spec(), parameters="gains"), temperature=1.0, seed=1).step([make_group()], step=1)
     moved = {name for name, value in weights_of(model).items() if not torch.equal(value, before[name])}
     assert moved
     assert all(name.endswith(("norm.weight", ".bias")) for name in moved)
@@ -32,15 +32,15 @@ def test_gradients_left_by_the_warm_start_on_frozen_weights_do_not_count_in_the_
     alone, after = tiny_model(), tiny_model()
     spec = replace(train_spec(), parameters="gains")
     SupervisedTrainer(after, learning_rate=1e-12).supervised_step([trajectory("oaaa")], step=1)
-    expected = GrpoTrainer(alone, spec, temperature=1.0, seed=1).grpo_step([make_group()], step=1)
-    found = GrpoTrainer(after, spec, temperature=1.0, seed=1).grpo_step([make_group()], step=1)
+    expected = OnlineTrainer(alone, spec, temperature=1.0, seed=1).step([make_group()], step=1)
+    found = OnlineTrainer(after, spec, temperature=1.0, seed=1).step([make_group()], step=1)
     assert found.gradient_norm == pytest.approx(expected.gradient_norm, rel=1e-4)
 
 
 def test_a_later_trainer_of_all_parameters_trains_all_again():
     model = tiny_model()
-    GrpoTrainer(model, replace(train_spec(), parameters="gains"), temperature=1.0, seed=1)
-    GrpoTrainer(model, train_spec(), temperature=1.0, seed=1)
+    OnlineTrainer(model, replace(train_spec(), parameters="gains"), temperature=1.0, seed=1)
+    OnlineTrainer(model, train_spec(), temperature=1.0, seed=1)
     assert all(parameter.requires_grad for parameter in model.parameters())
 
 

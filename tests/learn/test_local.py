@@ -11,10 +11,13 @@ from transformers import Qwen2ForCausalLM
 
 from agentgym_cli.episode.types import Trajectory
 from agentgym_cli.errors import TrainerError
+from agentgym_cli.learn.algorithms import algorithm_of
 from agentgym_cli.learn.batch import Example, pad
-from agentgym_cli.learn.grpo import Member, group_examples
-from agentgym_cli.learn.local import GrpoTrainer
+from agentgym_cli.learn.experience import Member
+from agentgym_cli.learn.gather import Judges, gather
+from agentgym_cli.learn.local import OnlineTrainer
 from agentgym_cli.learn.update import action_scores
+from agentgym_cli.recipe.schema.algorithms import GrpoSpec
 from tests.learn.models import logp_by_hand, tiny_model, train_spec, trajectory, weights_of
 
 pytestmark = pytest.mark.torch
@@ -35,14 +38,14 @@ def make_group(model: Qwen2ForCausalLM, rewards: list[float | None], *, offset: 
     ]
 
 
-def make_trainer(model: Qwen2ForCausalLM, **settings: float | int | str) -> GrpoTrainer:
-    return GrpoTrainer(model, train_spec(**settings), temperature=1.0, seed=1)  # type: ignore[arg-type]
+def make_trainer(model: Qwen2ForCausalLM, **settings: float | int | str) -> OnlineTrainer:
+    return OnlineTrainer(model, train_spec(**settings), temperature=1.0, seed=1)  # type: ignore[arg-type]
 
 
 def gradient_of(groups: list[list[Member]], **settings: float | int | str) -> dict[str, torch.Tensor]:
     """What a step leaves in the gradients of a fresh model."""
     model = tiny_model()
-    make_trainer(model, **settings).grpo_step(groups, step=1)
+    make_trainer(model, **settings).step(groups, step=1)
     return {name: value.grad.clone() for name, value in model.named_parameters() if value.grad is not None}
 
 
@@ -85,7 +88,7 @@ def test_a_step_makes_what_succeeded_more_likely_and_what_failed_less():
     model = tiny_model()
     members = make_group(model, [1.0, 0.0, 0.0, 1.0])
     before = [sum(member.trajectory.logprobs) for member in members if member.trajectory]
-    make_trainer(model, learning_rate=1e-3).grpo_step([members], step=1)
+    make_trainer(model, learning_rate=1e-3).step([members], step=1)
     after = [sum(logp_by_hand(model, member.trajectory)) for member in members if member.trajectory]
     assert [now > then for now, then in zip(after, before, strict=True)] == [True, False, False, True]
 
@@ -94,7 +97,7 @@ def test_a_step_makes_what_succeeded_more_likely_and_what_failed_less():
 def test_a_group_of_equal_rewards_changes_no_weight(settings):
     model = tiny_model()
     before = weights_of(model)
-    metrics = make_trainer(model, **settings).grpo_step([make_group(model, [1.0, 1.0, 1.0, 1.0])], step=1)
+    metrics = make_trainer(model, **settings).step([make_group(model, [1.0, 1.0, 1.0, 1.0])], step=1)
     assert all(torch.equal(value, before[name]) for name, value in weights_of(model).items())
     assert (metrics.groups_zero_variance, metrics.updates, metrics.loss, metrics.reward_mean) == (1, 0, None, 1.0)
 
@@ -111,7 +114,7 @@ def test_promise_02_a_group_of_infra_errors_has_no_effect_at_all():
     model = tiny_model()
     before = weights_of(model)
     failed = [Member(reward=None, trajectory=sampled(model, trajectory("ooaa"))) for _ in range(4)]
-    metrics = make_trainer(model).grpo_step([failed], step=1)
+    metrics = make_trainer(model).step([failed], step=1)
     assert all(torch.equal(value, before[name]) for name, value in weights_of(model).items())
     assert (metrics.scored, metrics.planned, metrics.groups_dropped, metrics.reward_mean, metrics.action_tokens) == (0, 4, 1, None, 0)
     assert metrics.logprob_difference is None
@@ -150,7 +153,7 @@ def test_promise_05_a_sampled_stop_token_is_learned():
     base = replace(trajectory("ooaa"), token_ids=(0, 4, 10, stop))
     group = [Member(reward=reward, trajectory=sampled(model, base if reward else trajectory("ooaa", offset=3))) for reward in (1.0, 0.0, 0.0, 0.0)]
     before = logp_by_hand(model, base)[-1]
-    make_trainer(model, learning_rate=1e-3).grpo_step([group], step=1)
+    make_trainer(model, learning_rate=1e-3).step([group], step=1)
     assert logp_by_hand(model, base)[-1] > before
 
 
@@ -158,10 +161,11 @@ def test_promise_05_a_trajectory_without_action_tokens_is_dropped_and_counted():
     model = tiny_model()
     group = make_group(model, [1.0, 0.0, 0.0, 1.0])
     silent = [*group, Member(reward=0.0, trajectory=None), Member(reward=0.0, trajectory=trajectory("ooo"))]
-    metrics = make_trainer(model).grpo_step([silent], step=1)
+    metrics = make_trainer(model).step([silent], step=1)
     assert (metrics.without_action_tokens, metrics.scored, metrics.updates) == (2, 6, 1)
     # They are scored, so they count in the baseline: mean 1/3.
-    found = group_examples([silent], normalize_std=False, step=1)
+    plain = GrpoSpec(group_size=4, normalize_std=False)
+    found = gather([silent], plain, algorithm_of(plain), Judges(), step=1)
     assert [example.advantage for example in found.examples] == pytest.approx([2 / 3, -1 / 3, -1 / 3, 2 / 3])
 
 
@@ -174,7 +178,7 @@ def test_the_order_of_groups_and_members_changes_nothing_but_rounding():
 def test_the_same_step_twice_is_the_same_bit_for_bit():
     groups = [make_group(tiny_model(), [1.0, 0.0, 0.0, 1.0])]
     one, two = (tiny_model() for _ in range(2))
-    metrics = [make_trainer(model, updates=2, kl=0.1, entropy=0.01).grpo_step(groups, step=1) for model in (one, two)]
+    metrics = [make_trainer(model, updates=2, kl=0.1, entropy=0.01).step(groups, step=1) for model in (one, two)]
     assert metrics[0] == metrics[1]
     assert all(torch.equal(value, weights_of(two)[name]) for name, value in weights_of(one).items())
 
@@ -182,30 +186,31 @@ def test_the_same_step_twice_is_the_same_bit_for_bit():
 def test_updates_split_a_step_into_minibatches_that_hold_each_trajectory_once():
     groups = [make_group(tiny_model(), [1.0, 0.0, 0.0, 1.0]), make_group(tiny_model(), [0.0, 1.0, 0.0, 0.0], offset=5)]
     trainer = make_trainer(tiny_model(), updates=3)
-    examples = group_examples(groups, normalize_std=True, step=1).examples
+    spec = GrpoSpec(group_size=4)
+    examples = gather(groups, spec, algorithm_of(spec), Judges(), step=1).examples
     split = [trainer._minibatches(examples, step) for step in (1, 1, 2)]
     assert [sum(len(part) for part in parts) for parts in split] == [8, 8, 8]
     assert sorted(map(id, sum(split[0], []))) == sorted(map(id, examples))  # noqa: RUF017
     assert split[0] == split[1]
     assert split[0] != split[2]
-    assert trainer.grpo_step(groups, step=1).updates == 3
+    assert trainer.step(groups, step=1).updates == 3
 
 
 def test_agreement_of_trainer_and_sampler_is_measured_before_the_update():
     model = tiny_model()
     group = make_group(model, [1.0, 0.0, 0.0, 1.0])
-    assert make_trainer(model, learning_rate=0.1).grpo_step([group], step=1).logprob_difference == pytest.approx(0.0, abs=2e-6)
+    assert make_trainer(model, learning_rate=0.1).step([group], step=1).logprob_difference == pytest.approx(0.0, abs=2e-6)
     model = tiny_model()
     wrong = group[1].trajectory
     assert wrong is not None
     wrong = replace(wrong, logprobs=(0.0, wrong.logprobs[1] - 0.25, wrong.logprobs[2]))
     off = [group[0], Member(reward=0.0, trajectory=wrong), *group[2:]]
-    assert make_trainer(model).grpo_step([off], step=1).logprob_difference == pytest.approx(0.25, abs=1e-5)
+    assert make_trainer(model).step([off], step=1).logprob_difference == pytest.approx(0.25, abs=1e-5)
 
 
 def test_agreement_is_measured_when_there_is_nothing_to_learn():
     model = tiny_model()
-    metrics = make_trainer(model).grpo_step([make_group(model, [0.0, 0.0, 0.0, 0.0])], step=1)
+    metrics = make_trainer(model).step([make_group(model, [0.0, 0.0, 0.0, 0.0])], step=1)
     assert metrics.logprob_difference == pytest.approx(0.0, abs=2e-6)
 
 
@@ -214,9 +219,9 @@ def test_temperature_is_part_of_what_is_scored():
     group = [
         Member(reward=reward, trajectory=sampled(model, trajectory(text), temperature=0.5)) for reward, text in zip((1.0, 0.0), LAYOUTS, strict=False)
     ]
-    cool = GrpoTrainer(tiny_model(), train_spec(), temperature=0.5, seed=1).grpo_step([group], step=1)
+    cool = OnlineTrainer(tiny_model(), train_spec(), temperature=0.5, seed=1).step([group], step=1)
     assert cool.logprob_difference == pytest.approx(0.0, abs=5e-6)
-    warm = GrpoTrainer(tiny_model(), train_spec(), temperature=1.0, seed=1).grpo_step([group], step=1)
+    warm = OnlineTrainer(tiny_model(), train_spec(), temperature=1.0, seed=1).step([group], step=1)
     assert warm.logprob_difference is not None
     assert warm.logprob_difference > 0.1
 
@@ -226,7 +231,7 @@ def test_entropy_is_measured_in_nats_per_action_token():
     with torch.no_grad():
         for value in model.parameters():
             value.zero_()
-    metrics = make_trainer(model).grpo_step([make_group(model, [1.0, 0.0, 0.0, 1.0])], step=1)
+    metrics = make_trainer(model).step([make_group(model, [1.0, 0.0, 0.0, 1.0])], step=1)
     assert metrics.entropy == pytest.approx(math.log(13), rel=1e-5)
 
 
@@ -237,7 +242,7 @@ def test_the_kl_term_pulls_towards_the_frozen_reference():
         for value in model.parameters():
             value.add_(0.05 * torch.randn(value.shape, generator=torch.Generator().manual_seed(3)))
     group = make_group(model, [1.0, 1.0, 1.0, 1.0])
-    kl = [trainer.grpo_step([group], step=step).reference_kl for step in range(1, 12)]
+    kl = [trainer.step([group], step=step).reference_kl for step in range(1, 12)]
     assert all(value is not None for value in kl)
     assert kl[-1] < 0.5 * kl[0]  # type: ignore[operator]
 
@@ -247,7 +252,7 @@ def test_gradients_are_clipped_and_reported_unclipped():
     groups = [make_group(model, [1.0, 0.0, 0.0, 1.0])]
     free = gradient_of(groups)
     norm = math.sqrt(sum(float((value**2).sum()) for value in free.values()))
-    metrics = make_trainer(model, max_norm=norm / 10).grpo_step(groups, step=1)
+    metrics = make_trainer(model, max_norm=norm / 10).step(groups, step=1)
     assert metrics.gradient_norm == pytest.approx(norm, rel=1e-4)
     left = math.sqrt(sum(float((value.grad**2).sum()) for value in model.parameters() if value.grad is not None))
     assert left == pytest.approx(norm / 10, rel=1e-3)
@@ -257,7 +262,7 @@ def test_gradients_are_clipped_and_reported_unclipped():
 def test_a_return_that_is_no_number_stops_the_run_and_names_the_step(reward):
     model = tiny_model()
     with pytest.raises(TrainerError, match="step 7: expected finite returns"):
-        make_trainer(model).grpo_step([make_group(model, [1.0, reward, 0.0, 0.0])], step=7)
+        make_trainer(model).step([make_group(model, [1.0, reward, 0.0, 0.0])], step=7)
 
 
 def test_a_loss_that_is_no_number_stops_the_run_before_it_reaches_the_weights():
@@ -268,5 +273,5 @@ def test_a_loss_that_is_no_number_stops_the_run_before_it_reaches_the_weights():
     assert broken is not None
     broken = replace(broken, logprobs=(0.0, 0.0, math.nan, *broken.logprobs[3:]))
     with pytest.raises(TrainerError, match="step 3, update 1: expected a finite loss and gradient"):
-        make_trainer(model).grpo_step([[Member(reward=1.0, trajectory=broken), *group[1:]]], step=3)
+        make_trainer(model).step([[Member(reward=1.0, trajectory=broken), *group[1:]]], step=3)
     assert all(torch.equal(value, before[name]) for name, value in weights_of(model).items())

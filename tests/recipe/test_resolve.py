@@ -111,8 +111,8 @@ def test_promise_08_every_mistake_of_a_recipe_is_shown_at_once_with_its_line(tmp
         f"  {path}:2: seed: expected an integer >= 0, got 'one'",
         f"  {path}:15: horizon.kind: expected one of fixed, stages, increment, got 'stage'; did you mean stages?",
         f"  {path}:16: train.steps: expected an integer >= 1, got nothing",
-        f"  {path}:17: train.stepz: expected one of steps, tasks_per_step, learning_rate, warmup_steps, parameters, algorithm, "
-        "updates_per_step, passes_per_step, max_gradient_norm, weight_decay, checkpoint_every, max_action_induced_share, "
+        f"  {path}:17: train.stepz: expected one of steps, tasks_per_step, learning_rate, warmup_steps, parameters, lora, algorithm, "
+        "updates_per_step, passes_per_step, importance_cap, max_gradient_norm, weight_decay, checkpoint_every, max_action_induced_share, "
         "got the unknown key 'stepz'; did you mean steps?",
         f"  {path}:21: evaluation.horizon: expected an integer >= 1, got 0",
         f"  {path}:21: evaluation.temperature: expected null or a number > 0 or greedy, got 'greedi'; did you mean greedy?",
@@ -278,11 +278,8 @@ def test_broken_profiles_and_extends_are_refused(tmp_path: Path, profiles: str, 
         ),
         ("cluster.gpus_per_node=8", "cluster: expected what engine local can do, got cluster; engine verl can"),
         ("policy.sampling.top_p=0.9", "policy.sampling.top_p: expected what engine local can do, got 0.9; engine verl can"),
-        ("train.passes_per_step=2", "train.passes_per_step: expected what engine local can do, got 2; engine verl can"),
-        (
-            "train.algorithm={kind: ppo, critic_learning_rate: 1e-5}",
-            "train.algorithm.kind: expected what engine local can do, got ppo; engine verl can",
-        ),
+        ("policy.sampling.top_k=2", "policy.sampling.top_k: expected what engine local can do, got 2; engine verl can"),
+        ("policy.sampling.top_p=0.5", "policy.sampling.top_p: expected what engine local can do, got 0.5; engine verl can"),
         ("engine.kind=verl", "engine.kind: expected local, or verl beside a section cluster that says how many GPUs it has, got verl without one"),
     ],
 )

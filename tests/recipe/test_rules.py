@@ -65,9 +65,9 @@ def test_batches_that_divide_are_accepted(tmp_path: Path, override: str) -> None
 
 
 def test_a_combination_that_only_another_profile_makes_impossible_is_shown_with_its_name_and_line(tmp_path: Path) -> None:
-    path = write_recipe(tmp_path, RECIPE + "profiles:\n  laptop: {}\n  wide:\n    train: {passes_per_step: 2}\n    evaluation: {horizon: 4000}\n")
+    path = write_recipe(tmp_path, RECIPE + "profiles:\n  laptop: {}\n  wide:\n    policy: {sampling: {top_k: 2}}\n    evaluation: {horizon: 4000}\n")
     said = complaint(path, "budgets.context_tokens=30")
-    assert f"{path}:26: with profile wide: train.passes_per_step: expected what engine local can do, got 2; engine verl can" in said
+    assert f"{path}:26: with profile wide: policy.sampling.top_k: expected what engine local can do, got 2; engine verl can" in said
     assert f"{path}:27: with profile wide: evaluation.horizon: expected at most 3276 turns" in said
     # the override is meant for the chosen profile, where 4 turns of 10 tokens do not fit 30
     assert "evaluation.horizon: expected at most 3 turns, which is what fits 30 tokens of context at 10 a turn, got 4" in said

@@ -23,6 +23,15 @@ class EngineSpec:
     """Rows of the decoding wave of the local engine; also the most episodes in flight."""
     threads: Count = 1
     """Torch threads; part of the fingerprint."""
+    device: Literal["cpu", "cuda"] = "cpu"
+    """Where the local engine trains and samples; ``cuda`` is the first GPU that torch sees, and its bits are not promised to be equal."""
+    precision: Literal["float32", "bfloat16"] = "float32"
+    """Of the products while the local engine trains; weights, their optimizer, probabilities and losses stay float32. Sampling stays float32."""
+    activation_checkpointing: bool = False
+    """Compute the inside of each layer again on the way back in place of keeping it: less memory, about a third more time."""
+    pass_tokens: Count = 2048
+    """Most tokens, padding included, of one pass forward and back; the gradient of an update is added up over as many passes as it takes, so this
+    bounds memory and changes no result but by rounding. One longer trajectory is a pass of its own."""
 
 
 @section

@@ -70,13 +70,25 @@ class WarmStartSpec:
 
 
 @section
+class LoraSpec:
+    """Low-rank adapters (arXiv 2106.09685): the model stays as it is, and a product of two thin matrices beside each target is trained."""
+
+    rank: Count
+    """Columns of the first matrix, rows of the second."""
+    alpha: Positive
+    """The product is scaled by ``alpha / rank``."""
+    targets: Annotated[tuple[Name, ...], Field(min_length=1)] = ("q_proj", "v_proj")
+    """Names of the linear layers that get adapters, in every block."""
+
+
+@section
 class TrainSpec:
-    """Online reinforcement learning."""
+    """Learning: reinforcement from episodes as they are played, or from stored data."""
 
     steps: Count
     """Optimizer steps; exactly this many are made."""
     tasks_per_step: Count
-    """Tasks drawn for one step; each gives one group."""
+    """Tasks drawn for one step; each gives one group. With ``sft`` and ``agentevol`` demonstrations, with ``dpo`` pairs."""
     learning_rate: Positive
     """Of AdamW, constant after the warm-up."""
     warmup_steps: NonNegative = 0
@@ -84,11 +96,16 @@ class TrainSpec:
     parameters: Literal["all", "gains"] = "all"
     """``gains`` trains only the gain vectors of the norms and the biases (LN tuning, arXiv 2312.11420; BitFit, arXiv 2106.10199): few enough
     that the noise of a small batch of episodes does not wash out what a small model knows."""
+    lora: LoraSpec | None = None
+    """Adapters that are trained, by a warm start too, in place of ``parameters``; None trains the model itself."""
     algorithm: AlgorithmSpec
     updates_per_step: Count = 1
     """Minibatches that one step's trajectories are split into, one optimizer update each."""
     passes_per_step: Count = 1
-    """Times that one step's trajectories are gone through."""
+    """Times that one step's trajectories are gone through, each time in other minibatches."""
+    importance_cap: Annotated[float, Field(ge=1)] | None = None
+    """Truncated importance correction for a sampler that is not quite the trainer: each token's loss is multiplied by the trainer's probability over
+    the sampler's before the step, at most this much, and ratios are taken to the trainer's. None takes ratios to the sampler's, without a weight."""
     max_gradient_norm: Positive = 1.0
     """Gradients are scaled down to this norm, in one optimizer update."""
     weight_decay: Annotated[float, Field(ge=0)] = 0.0

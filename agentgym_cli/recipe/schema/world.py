@@ -157,6 +157,16 @@ class RewardSpec:
     """``return`` is what the environment pays, added up as its dialect says; ``success`` is 1 for a success and 0 for a failure."""
     scale: Positive = 1.0
     """Factor on the signal, e.g. 0.01 for a score of 0 to 100."""
+    credit: Literal["episode", "turn"] = "episode"
+    """Where it lands: ``episode`` pays everything on the last action token; ``turn`` pays what a turn earned or cost on that turn's last action
+    token, so that an algorithm which looks at single tokens (``ppo``, ``reinforce_plus_plus``) sees when. Of a score that adds up, a turn earned
+    the difference."""
+    turn_cost: Annotated[float, Field(ge=0)] = 0.0
+    """Taken off for every turn, in units of what is paid, scale included."""
+    invalid_cost: Annotated[float, Field(ge=0)] = 0.0
+    """Taken off for every turn whose action could not be read or executed."""
+    token_cost: Annotated[float, Field(ge=0)] = 0.0
+    """Taken off for every sampled token of a turn."""
     success_at_least: float | None = None
     """Least return of an episode that is done and counts as a success; None takes the dialect's rule. A verifier, where there is one, decides
     in its place."""
