@@ -1,4 +1,7 @@
-"""Checkpoints: weights, optimizer, step, generator and the run's digest, written aside and renamed; read without pickle."""
+"""Checkpoints: weights, optimizer, what else learns beside the policy, step, generator and the run's digest, written aside and renamed.
+
+Read without pickle.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from pathlib import Path
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
-from torch import Tensor
+from torch import Tensor, nn
 
 from agentgym_cli.episode.policies.sampler import CausalModel
 from agentgym_cli.errors import TrainerError
@@ -23,14 +26,26 @@ STATE = "state.json"
 FORMAT = 1
 _GENERATOR = "generator"
 _HINT_DISK = "free some space, then resume the run"
+Learner = tuple[nn.Module, torch.optim.Optimizer]
+"""A network that learns beside the policy, and its own optimizer."""
+NOTHING: Mapping[str, Learner] = {}
 
 
-def save_checkpoint(folder: Path, *, model: CausalModel, optimizer: torch.optim.Optimizer, step: int, digest: str) -> str:
+def save_checkpoint(
+    folder: Path,
+    *,
+    model: CausalModel,
+    optimizer: torch.optim.Optimizer,
+    step: int,
+    digest: str,
+    beside: Mapping[str, Learner] = NOTHING,
+) -> str:
     """Write a checkpoint so that ``folder`` is either wholly there or not at all; one that is there is replaced.
 
     Args:
         step: optimizer steps behind the weights. The data position is a pure function of it (schedules.tasks_at), so it needs no state.
         digest: of the frozen run; a resume with another one is refused.
+        beside: by name, e.g. the critic; each gets two files of that name.
 
     Returns:
         SHA-256 of the weights file.
@@ -45,6 +60,9 @@ def save_checkpoint(folder: Path, *, model: CausalModel, optimizer: torch.optim.
         aside.mkdir(parents=True)
         _write(aside / WEIGHTS, weights)
         _write(aside / OPTIMIZER, save({**_moments(optimizer), _GENERATOR: torch.get_rng_state()}))
+        for name, (network, own) in beside.items():
+            _write(aside / f"{name}.safetensors", save({key: value.detach().contiguous() for key, value in network.state_dict().items()}))
+            _write(aside / f"{name}_{OPTIMIZER}", save(_moments(own)))
         _write(aside / STATE, json.dumps({"format": FORMAT, "step": step, "digest": digest}, sort_keys=True).encode())
         _put_in_place(aside, folder)
     except OSError as err:
@@ -53,7 +71,9 @@ def save_checkpoint(folder: Path, *, model: CausalModel, optimizer: torch.optim.
     return hashlib.sha256(weights).hexdigest()
 
 
-def load_checkpoint(folder: Path, *, model: CausalModel, optimizer: torch.optim.Optimizer, digest: str) -> int:
+def load_checkpoint(
+    folder: Path, *, model: CausalModel, optimizer: torch.optim.Optimizer, digest: str, beside: Mapping[str, Learner] = NOTHING
+) -> int:
     """Put a checkpoint's weights, optimizer state and generator in place; returns its step.
 
     Raises:
@@ -71,7 +91,10 @@ def load_checkpoint(folder: Path, *, model: CausalModel, optimizer: torch.optim.
     generator = tensors.pop(_GENERATOR, None)
     if generator is None:
         raise TrainerError(f"{folder / OPTIMIZER}: expected the generator's state, got none")
-    _restore_moments(optimizer, tensors, folder)
+    _restore_moments(optimizer, tensors, folder / OPTIMIZER)
+    for name, (network, own) in beside.items():
+        _restore_network(network, folder / f"{name}.safetensors")
+        _restore_moments(own, _read_tensors(folder / f"{name}_{OPTIMIZER}"), folder / f"{name}_{OPTIMIZER}")
     torch.set_rng_state(generator)
     step = state.get("step")
     if type(step) is not int:
@@ -90,16 +113,23 @@ def _moments(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     return {f"{place}.{name}": value.contiguous() for place, values in state.items() for name, value in values.items()}
 
 
-def _restore_moments(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor], folder: Path) -> None:
+def _restore_moments(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor], path: Path) -> None:
     whole = optimizer.state_dict()
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     state: dict[int, dict[str, Tensor]] = {}
     for key, tensor in tensors.items():
         place, _, name = key.partition(".")
         if not (place.isdecimal() and int(place) < len(parameters)) or (tensor.dim() and tensor.shape != parameters[int(place)].shape):
-            raise TrainerError(f"{folder / OPTIMIZER}: expected the state of this optimizer, got {key} of shape {tuple(tensor.shape)}")
+            raise TrainerError(f"{path}: expected the state of this optimizer, got {key} of shape {tuple(tensor.shape)}")
         state.setdefault(int(place), {})[name] = tensor
     optimizer.load_state_dict({"state": state, "param_groups": whole["param_groups"]})
+
+
+def _restore_network(network: nn.Module, path: Path) -> None:
+    try:
+        network.load_state_dict(_read_tensors(path))
+    except RuntimeError as err:
+        raise TrainerError(f"{path}: expected the tensors of this run's network, got {str(err)[:300]}") from err
 
 
 def _read_state(folder: Path) -> dict[str, object]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import torch
@@ -13,6 +13,7 @@ from torch import Tensor
 from agentgym_cli.episode.policies.sampler import CausalModel
 from agentgym_cli.learn.algorithms import algorithm_of
 from agentgym_cli.learn.batch import PIECE_TOKENS, Batch, Example, action_count, pieces
+from agentgym_cli.learn.checkpoint import Learner
 from agentgym_cli.learn.critic import CriticTrainer
 from agentgym_cli.learn.experience import Member
 from agentgym_cli.learn.gather import Judges, by_episode, gather
@@ -55,6 +56,11 @@ class OnlineTrainer:
             reference=None if self.reference is None else partial(asked, self.reference),
             critic=None if self.critic is None else self.critic.values,
         )
+
+    @property
+    def beside(self) -> Mapping[str, Learner]:
+        """What else learns, by name, as a checkpoint keeps it."""
+        return {} if self.critic is None else {"critic": (self.critic.critic, self.critic.optimizer)}
 
     def step(self, groups: Sequence[Sequence[Member]], *, step: int) -> StepMetrics:
         """Optimizer step ``step`` (first is 1): ``passes_per_step`` times up to ``updates_per_step`` updates, each on its share of the trajectories.

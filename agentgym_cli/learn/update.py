@@ -51,13 +51,14 @@ def device_of(model: nn.Module) -> torch.device:
 
 
 def hidden_before(body: nn.Module, batch: Batch, *, precision: Precision = "float32") -> Tensor:
-    """What a network knows when each action token is sampled: hidden states one place before, float32, (action tokens, hidden), row by row.
+    """What a network knows when each action token is sampled: hidden states one place before, (action tokens, hidden), row by row.
 
     Causal attention and padding on the right: no token sees padding.
     """
     with torch.autocast(batch.token_ids.device.type, dtype=torch.bfloat16, enabled=precision == "bfloat16"):
         hidden: Tensor = body(input_ids=batch.token_ids, use_cache=False).last_hidden_state
-    return hidden[:, :-1][batch.action_mask[:, 1:]].float()
+    found = hidden[:, :-1][batch.action_mask[:, 1:]]
+    return found if precision == "float32" else found.float()
 
 
 def action_scores(model: CausalModel, batch: Batch, *, temperature: float, precision: Precision = "float32") -> ActionScores:

@@ -133,13 +133,16 @@ class Keeper:
         """Go on from a checkpoint; the KL reference is step 0's weights. Raises TrainerError for another run's checkpoint."""
         load_weights(self.engine.model, checkpoint_folder(self._run_folder, 0) / WEIGHTS)
         self._trainer = self._new_trainer()
-        load_checkpoint(checkpoint.folder, model=self.engine.model, optimizer=self._trainer.optimizer, digest=self._digest)
+        load_checkpoint(
+            checkpoint.folder, model=self.engine.model, optimizer=self._trainer.optimizer, digest=self._digest, beside=self._trainer.beside
+        )
 
     def keep(self, step: int) -> None:
         """Write the checkpoint of a step and record it, once the records of the steps behind it are on the disk."""
         self._recorder.sync()
         folder = checkpoint_folder(self._run_folder, step)
-        weights = save_checkpoint(folder, model=self.engine.model, optimizer=self.trainer.optimizer, step=step, digest=self._digest)
+        trainer = self.trainer
+        weights = save_checkpoint(folder, model=self.engine.model, optimizer=trainer.optimizer, step=step, digest=self._digest, beside=trainer.beside)
         self._recorder.checkpoint(step, str(folder.relative_to(self._run_folder)), weights)
 
     def _new_trainer(self) -> OnlineTrainer:
@@ -166,7 +169,7 @@ async def reinforce(keeper: Keeper, tasks: Sequence[Task], splits: Mapping[str, 
         drawn = tasks_at(tasks, engine.run.seed, step, spec.tasks_per_step)
         schedule = training_schedule(drawn, step=step, group_size=spec.algorithm.group_size, horizon=horizon)
         results, tally = await stage.play(schedule, policy, announce=None)
-        _refuse_provoked_errors(results, spec.max_action_induced_share, step)
+        refuse_provoked_errors(results, spec.max_action_induced_share, step)
         played = time.monotonic() - began
         learned = keeper.trainer.step(_groups(results, spec.algorithm.group_size, engine.run.reward, stage.rules.reward_kind), step=step)
         speed = tally.action_tokens / played
@@ -193,7 +196,7 @@ def _times(played: float, seconds: float, speed: float) -> dict[str, float | Non
     return {"time/step_seconds": seconds, "time/play_seconds": played, "time/tokens_per_second": speed}
 
 
-def _refuse_provoked_errors(results: Sequence[EpisodeResult], limit: float, step: int) -> None:
+def refuse_provoked_errors(results: Sequence[EpisodeResult], limit: float, step: int) -> None:
     provoked = sum(result.final.action_induced for result in results)
     if provoked > limit * len(results):
         raise TrainerError(
