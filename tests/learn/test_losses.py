@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from agentgym_cli.learn.losses import policy_loss, reference_kl, supervised_loss
+from agentgym_cli.learn.losses import importance_weight, policy_loss, reference_kl, supervised_loss, value_loss
 
 pytestmark = pytest.mark.torch
 
@@ -56,13 +56,61 @@ def test_promise_05_observation_values_never_reach_a_loss_or_its_gradient(value)
     def at(observed: float) -> tuple[list[float], list[list[float]]]:
         new = NEW.masked_fill(~MASK, observed).requires_grad_()
         old, gain, reference = (other.masked_fill(~MASK, observed) for other in (OLD, GAIN, OLD))
-        sums = [policy_loss(new, old, gain, MASK, clip=0.2).surrogate, reference_kl(new, reference, MASK), supervised_loss(new, MASK)]
+        sums = [
+            policy_loss(new, old, gain, MASK, clip=0.2, weight=importance_weight(old, reference, cap=2.0)).surrogate,
+            *(reference_kl(new, reference, MASK, estimate) for estimate in ("k1", "k2", "k3")),
+            value_loss(new, old, gain, MASK, clip=0.2),
+            supervised_loss(new, MASK),
+        ]
         torch.stack(sums).sum().backward()
         assert new.grad is not None
         return [each.item() for each in sums], new.grad.tolist()
 
     assert at(value) == at(-0.125)
     assert all(gradient == 0 for gradient in torch.tensor(at(value)[1])[~MASK])
+
+
+def test_clip_higher_lets_a_ratio_rise_further_than_it_may_fall():
+    # ratios 1.5, 1, 0.5; up to 1.4, down to 0.8: min(3, 2.8) + 2 + min(-0.5, -0.8)
+    found = policy_loss(NEW, OLD, GAIN, MASK, clip=0.2, clip_high=0.4)
+    assert found.surrogate.item() == pytest.approx(-(2.8 + 2.0 - 0.8), rel=1e-12)
+
+
+def test_weights_multiply_each_token_behind_the_clip():
+    weight = torch.tensor([[9.0, 0.5, 2.0, 9.0], [9.0, 9.0, 0.25, 9.0]], dtype=torch.float64)
+    assert policy_loss(NEW, OLD, GAIN, MASK, clip=0.2, weight=weight).surrogate.item() == pytest.approx(-(1.2 + 4.0 - 0.2), rel=1e-12)
+
+
+def test_an_importance_weight_is_the_ratio_of_trainer_to_sampler_up_to_its_cap():
+    # 0.75 / 0.5, 0.2 / 0.2, 0.2 / 0.4
+    weight = importance_weight(NEW, OLD, cap=1.25)[MASK]
+    assert weight.tolist() == pytest.approx([1.25, 1.0, 0.5])
+    assert not importance_weight(NEW.clone().requires_grad_(), OLD, cap=1.25).requires_grad
+
+
+def test_k1_and_k2_by_hand():
+    # d = log(0.5/0.75), 0, log(0.4/0.2): -d and d^2 / 2
+    first, last = math.log(2 / 3), math.log(2)
+    assert reference_kl(NEW, OLD, MASK, "k1").item() == pytest.approx(-first - last, rel=1e-12)
+    assert reference_kl(NEW, OLD, MASK, "k2").item() == pytest.approx((first**2 + last**2) / 2, rel=1e-12)
+
+
+@pytest.mark.parametrize(("clip", "expected"), [(None, (4.0 + 1.0 + 0.25) / 2), (0.5, (6.25 + 1.0 + 0.25) / 2), (9.0, (4.0 + 1.0 + 0.25) / 2)])
+def test_the_critic_s_loss_by_hand(clip, expected):
+    # errors 3 - 1, 0 - 1, 0.5 - 1; the first value fell from 4, and at a half-width of 1/2 it counts as 3.5
+    values = torch.tensor([[9.0, 3.0, 0.0, 9.0], [9.0, 9.0, 0.5, 9.0]], dtype=torch.float64)
+    before = torch.tensor([[7.0, 4.0, 0.0, 7.0], [7.0, 7.0, 0.5, 7.0]], dtype=torch.float64)
+    wanted = torch.ones(2, 4, dtype=torch.float64)
+    assert value_loss(values, before, wanted, MASK, clip).item() == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_value_that_moved_as_far_as_it_may_learns_no_more():
+    # from 4 to 3 at a half-width of 1/2: the held value, 3.5, has the larger error, and no gradient
+    values = torch.tensor([[3.0]], dtype=torch.float64, requires_grad=True)
+    mask = torch.ones(1, 1, dtype=torch.bool)
+    value_loss(values, torch.tensor([[4.0]], dtype=torch.float64), torch.ones(1, 1, dtype=torch.float64), mask, 0.5).backward()
+    assert values.grad is not None
+    assert values.grad.item() == 0.0
 
 
 def test_k3_by_hand():
