@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from agentgym_cli.errors import StoreError
-from agentgym_cli.store.db import Patience, StoreBusy
+from agentgym_cli.store.db import Patience, StoreBusy, rows_of
 from agentgym_cli.store.gates import GateRow, every_decision, record_gates
 from agentgym_cli.store.journal import journal_folder
 from agentgym_cli.store.loader import LoadReport, load_into
@@ -18,17 +18,19 @@ def rebuild(runs_dir: Path, database: Path, patience: Patience = PATIENT) -> lis
 
     Raises:
         StoreBusy: another process holds the store.
-        StoreError: there is no journal, or a journal cannot be believed; the old store is left as it was.
+        StoreError: there is no journal, a journal cannot be believed, or the store has runs of which there is none here; the old store is
+            left as it was.
     """
     run_dirs = sorted(folder for folder in runs_dir.glob("*") if journal_folder(folder).is_dir())
     _refuse_outside(runs_dir, run_dirs)
     if not run_dirs:
         raise StoreError(f"{runs_dir}: expected folders with a journal, got none", hint="name the folder of runs, e.g. agentgym store rebuild runs")
-    decided = _decided(database, patience)
+    known, decided = _kept_only_here(database, patience)
     fresh = database.with_name(f"{database.name}.{os.getpid()}.new")
     try:
         with open_for_writing(fresh, patience) as connection:
             reports = [load_into(connection, run_dir) for run_dir in run_dirs]
+            _refuse_lost(known - {report.run for report in reports}, runs_dir, database)
             record_gates(connection, decided)
         # A write-ahead log left by a crash belongs to the old file and must not be replayed into the new one.
         database.with_name(f"{database.name}.wal").unlink(missing_ok=True)
@@ -48,15 +50,25 @@ def _refuse_outside(runs_dir: Path, run_dirs: list[Path]) -> None:
             )
 
 
-def _decided(database: Path, patience: Patience) -> list[GateRow]:
-    """Decisions of gates in the store that is replaced, which no journal holds. Raises StoreBusy where it is held."""
+def _refuse_lost(runs: set[str], runs_dir: Path, database: Path) -> None:
+    """Several folders of runs can share a store; made again from one of them, it would forget the others."""
+    if runs:
+        named = ", ".join(sorted(runs)[:3]) + (" and more" if len(runs) > 3 else "")
+        raise StoreError(
+            f"{runs_dir}: expected journals of all runs in {database}, got none of {named}",
+            hint="bring their folders here, or move the store away first to leave them out",
+        )
+
+
+def _kept_only_here(database: Path, patience: Patience) -> tuple[set[str], list[GateRow]]:
+    """The runs in the store that is replaced, and decisions of gates, which no journal holds. Raises StoreBusy where it is held."""
     if not database.exists():
-        return []
+        return set(), []
     try:
         with open_for_writing(database, patience) as connection:
-            return every_decision(connection)
+            return {str(run) for (run,) in rows_of(connection, "select run from runs")}, every_decision(connection)
     except StoreBusy:
         raise
     except StoreError:
         # A store that cannot be opened or believed is what a rebuild is for.
-        return []
+        return set(), []

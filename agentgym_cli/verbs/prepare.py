@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -58,8 +59,8 @@ class Prepared:
 
     def resume_command(self, verb: str) -> str:
         """What to type to go on with this run."""
-        store = "" if self.database == Path(self.run.store.database) else f" --store {self.database}"
-        return f"agentgym {verb} {self.folder} --resume{store}"
+        store = "" if self.database == Path(self.run.store.database) else f" --store {shlex.quote(str(self.database))}"
+        return f"agentgym {verb} {shlex.quote(str(self.folder))} --resume{store}"
 
     @property
     def model_folder(self) -> Path:

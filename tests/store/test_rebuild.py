@@ -54,6 +54,18 @@ def test_a_journal_that_cannot_be_believed_leaves_the_old_store(tmp_path: Path) 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["runs", "x.duckdb"]
 
 
+def test_runs_of_another_folder_that_shares_the_store_are_not_forgotten(tmp_path: Path) -> None:
+    database = tmp_path / "x.duckdb"
+    load(write_journal(tmp_path / "runs" / "r1", [make_run("r1"), make_segment(run="r1")]), database)
+    load(write_journal(tmp_path / "others" / "r2", [make_run("r2"), make_segment(run="r2")]), database)
+    before = contents(database)
+    with pytest.raises(StoreError, match=r"expected journals of all runs in .*x\.duckdb, got none of r2") as caught:
+        rebuild(tmp_path / "runs", database)
+    assert caught.value.hint == "bring their folders here, or move the store away first to leave them out"
+    assert contents(database) == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["others", "runs", "x.duckdb"]
+
+
 def test_a_held_store_is_not_replaced(tmp_path: Path) -> None:
     database = tmp_path / "x.duckdb"
     load(write_journal(tmp_path / "runs" / "r1", [make_run(), make_segment()]), database)
