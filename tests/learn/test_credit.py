@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from agentgym_cli.episode.types import Trajectory
 from agentgym_cli.learn.advantages import generalized_advantages, leave_one_out, returns_to_go, whitened
 from agentgym_cli.learn.experience import Credit, Groups, Member, Paid, token_rewards
 from agentgym_cli.learn.grpo import Grpo
@@ -13,7 +14,13 @@ from agentgym_cli.learn.ppo import Ppo
 from agentgym_cli.learn.reinforce_pp import ReinforcePlusPlus
 from agentgym_cli.learn.rloo import Rloo
 from agentgym_cli.recipe.schema.algorithms import GrpoSpec, PpoSpec, ReinforcePlusPlusSpec
-from tests.learn.models import trajectory
+
+
+def trajectory(spoken: str) -> Trajectory:
+    """``o`` is an observed token, ``a`` a sampled one."""
+    mask = tuple(each == "a" for each in spoken)
+    return Trajectory(token_ids=(0,) * len(spoken), action_mask=mask, logprobs=(0.0,) * len(spoken), policy_version=0)
+
 
 RAGGED: Groups = [
     [Paid(total=1.0, rewards=(0.0, 1.0)), Paid(total=0.0, rewards=(0.0, 0.0, 0.0)), None, Paid(total=0.5, rewards=(0.5,))],
