@@ -57,7 +57,7 @@ class ScheduledEpisode:
     """A logical episode, written down before it may run."""
 
     phase: str
-    """``warm_start``, ``eval_before``, ``train``, ``eval_during``, ``eval_after`` or ``eval``."""
+    """``warm_start``, ``demonstrate``, ``eval_before``, ``explore``, ``train``, ``eval_during``, ``eval_after`` or ``eval``."""
     step: int
     """Optimizer step (first is 1) in phase ``train``; in evaluations the step of the evaluated weights; 0 before training."""
     task: Task

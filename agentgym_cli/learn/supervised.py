@@ -1,10 +1,17 @@
-"""Supervised learning on demonstrations (the warm start): negative log-likelihood of action tokens."""
+"""Supervised learning on demonstrations (``sft``, and the warm start of every other algorithm): behavioural cloning of action tokens.
+
+    L = - sum_t log p(a_t | what precedes it) / N      over the N action tokens of one update
+
+as the BC of AgentGym (arXiv 2406.04151), but for replies that its files mark as not to be learned, which its trainer learns all the same.
+Normalised over the action tokens of the whole update, at temperature 1. Assumes that what a demonstration says is worth saying: nothing is weighed.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from agentgym_cli.episode.policies.sampler import CausalModel
@@ -31,16 +38,31 @@ class SupervisedMetrics:
 
 
 class SupervisedTrainer:
-    """Teaches ``model`` demonstrations at a constant learning rate, temperature 1."""
+    """Teaches ``model`` demonstrations."""
 
-    def __init__(self, model: CausalModel, *, learning_rate: float) -> None:
+    def __init__(
+        self,
+        model: CausalModel,
+        *,
+        learning_rate: float,
+        max_gradient_norm: float = MAX_GRADIENT_NORM,
+        optimizer: torch.optim.Optimizer | None = None,
+        name: str = "warm start",
+    ) -> None:
+        """``optimizer``: one of the model's own parameters; None makes AdamW over all of them. ``name``: what errors call a step's part."""
         self._model = model
         self._learning_rate = learning_rate
-        self._optimizer = make_optimizer(model, weight_decay=0.0)
+        self._max_gradient_norm = max_gradient_norm
+        self._name = name
+        self.optimizer = optimizer or make_optimizer(model, weight_decay=0.0)
 
-    def supervised_step(self, demonstrations: Sequence[Trajectory], *, step: int) -> SupervisedMetrics:
-        """One update, averaged over all action tokens of ``demonstrations``. Raises TrainerError when there are none or a number is not finite."""
-        where = f"warm start step {step}"
+    def supervised_step(self, demonstrations: Sequence[Trajectory], *, step: int, learning_rate: float | None = None) -> SupervisedMetrics:
+        """One update, averaged over all action tokens of ``demonstrations``. Raises TrainerError when there are none or a number is not finite.
+
+        Args:
+            learning_rate: of this step; None is the trainer's.
+        """
+        where = f"{self._name} step {step}"
         examples = with_action_tokens([Example(trajectory=demonstration, advantage=0.0) for demonstration in demonstrations])
         batches = pieces(examples)
         tokens = sum(batch.action_tokens for batch in batches)
@@ -52,11 +74,11 @@ class SupervisedTrainer:
 
         made = update(
             self._model,
-            self._optimizer,
+            self.optimizer,
             batches,
             loss_of,
-            learning_rate=self._learning_rate,
-            max_gradient_norm=MAX_GRADIENT_NORM,
+            learning_rate=self._learning_rate if learning_rate is None else learning_rate,
+            max_gradient_norm=self._max_gradient_norm,
             where=where,
         )
         return SupervisedMetrics(

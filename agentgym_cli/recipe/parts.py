@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -14,6 +14,7 @@ from agentgym_cli.recipe.data import PACKAGE, find_data, try_find
 from agentgym_cli.recipe.lock import find_lock
 from agentgym_cli.recipe.models import UNKNOWN, find_model_lock
 from agentgym_cli.recipe.package import folder_files, package_files
+from agentgym_cli.recipe.schema.algorithms import DpoSpec
 from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.recipe.tasks import TaskLists, TaskRow, select_tasks
 from agentgym_cli.recipe.wording import asked, listed, shown
@@ -195,6 +196,25 @@ def _is_tokenizers(name: str) -> bool:
     return path.name in _TOKENIZER_FILES or path.suffix == ".tiktoken"
 
 
+def _data(sources: Sources) -> Part:
+    """Files that learning from stored data reads: a source's own file, or the frozen run and the journal of a run."""
+    found: dict[str, str] = {}
+    for key, name in data_paths(sources.run):
+        path = find_data(name, beside=sources.beside, where=key)
+        files = sorted([path / "frozen.json", *(path / "journal").glob("*.jsonl")]) if path.is_dir() else [path]
+        found |= {name if file == path else f"{name}/{file.relative_to(path).as_posix()}": _digest_of_file(file) for file in files}
+    return found
+
+
+def data_paths(run: Run) -> Iterator[tuple[str, str]]:
+    """Keys and paths of the stored data that a run learns from."""
+    algorithm = None if run.train is None else run.train.algorithm
+    named = "pairs" if isinstance(algorithm, DpoSpec) else "demonstrations"
+    for number, source in enumerate(getattr(algorithm, named, ())):
+        if (path := getattr(source, "path", None)) is not None:
+            yield f"train.algorithm.{named}[{number}].path", path
+
+
 def _lock(sources: Sources) -> Part:
     stack = sources.run.engine.stack
     return {f"{stack}.txt": file_digest(find_lock(stack))}
@@ -217,6 +237,7 @@ PARTS: Mapping[str, Callable[[Sources], Part]] = {
     "rules": _rules,
     "model": _model,
     "tokenizer": _tokenizer,
+    "data": _data,
     "lock": _lock,
     "package": _package,
 }

@@ -43,7 +43,7 @@ def _block(section: type, path: str, kind: str) -> list[str]:
 def _sections(section: type, path: str, kind: str) -> Iterator[tuple[type, str, str]]:
     yield section, path, kind
     for name, annotation in fields_of(section).items():
-        inner = sections_of(annotation) or sections_of(_element(annotation))
+        inner = sections_of(annotation) or sections_of(element_of(annotation))
         for each in inner:
             yield from _sections(each, f"{path}.{name}".lstrip("."), kinds_of(each)[0] if len(inner) > 1 else "")
 
@@ -68,7 +68,7 @@ def _default(value: object) -> str:
     return "its defaults" if dataclasses.is_dataclass(value) else f"`{canonical_json(value)}`"
 
 
-def _element(annotation: Any) -> Any:
+def element_of(annotation: Any) -> Any:
     """What a list holds, as far as a section is concerned."""
     bare = getattr(annotation, "__origin__", annotation)
     arguments = getattr(bare, "__args__", ())

@@ -35,7 +35,7 @@ _DECISIONS = f"select {_COLUMNS} from gates where run = ? order by decided, gate
 _ALL = f"select {_COLUMNS} from gates order by decided, run, gate"
 
 _SHARED = """
-with training as (select distinct task, task_digest from episodes_final where run = ? and phase in ('train', 'warm_start')),
+with training as (select distinct task, task_digest from episodes_final where run = ? and phase in ('train', 'warm_start', 'demonstrate', 'explore')),
 judged as (select distinct task, task_digest from episodes_final where run = ? and phase = ? and split = ? and step = ?)
 select count(*) from judged j
 where exists (select 1 from training t where t.task = j.task or (t.task_digest != '' and t.task_digest = j.task_digest))

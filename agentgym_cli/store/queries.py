@@ -26,7 +26,7 @@ R = TypeVar("R")
 P = TypeVar("P", CountsRow, StopRow, AttemptsRow, MetricRow, MetricTotals)
 
 _STEP = "case when phase in ('train', 'warm_start') then null else step end"
-_PHASES = ("warm_start", "eval_before", "train", "eval_during", "eval_after", "eval")
+_PHASES = ("warm_start", "demonstrate", "eval_before", "explore", "train", "eval_during", "eval_after", "eval")
 
 _IMPORTED = "imported from {}: the schedule is not known, so shares are of the rows that arrived, and infra errors cannot be told from failures"
 _RUNS = f"""

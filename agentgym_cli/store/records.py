@@ -92,7 +92,7 @@ class ScheduledRecord:
     episode: str
     """``phase/split/step/task/sample``; unique in the run."""
     phase: str
-    """``warm_start``, ``eval_before``, ``train``, ``eval_during``, ``eval_after`` or ``eval``."""
+    """``warm_start``, ``demonstrate``, ``eval_before``, ``explore``, ``train``, ``eval_during``, ``eval_after`` or ``eval``."""
     split: str
     """Named list of tasks that it was drawn from."""
     step: int

@@ -125,7 +125,7 @@ def read_history(records: Iterable[Record], resumed_from_step: int) -> History:
 
 def _light(record: AttemptRecord) -> AttemptRecord:
     """What a resume asks of an attempt: its words only of a demonstration; else how many turns it had and the action before a failure."""
-    if record.episode.startswith("warm_start/"):
+    if record.episode.startswith(("warm_start/", "demonstrate/")):
         return replace(record, tokens=None)
     last = record.turns[-1:] if record.outcome == Outcome.INFRA_ERROR else ()
     turns = tuple(_SAID if turn.valid else _UNREADABLE for turn in record.turns[: len(record.turns) - len(last)])

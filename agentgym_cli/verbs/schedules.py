@@ -27,6 +27,17 @@ def demonstration_schedule(tasks: Sequence[Task], *, seed: int, count: int, hori
     return [ScheduledEpisode(phase="warm_start", step=0, task=task, sample=0, horizon=horizon) for task in drawn]
 
 
+def oracle_schedule(tasks: Sequence[Task], *, seed: int, count: int, horizon: int) -> list[ScheduledEpisode]:
+    """The same tasks as the demonstrations that an algorithm learns from: a phase of its own, before the first step."""
+    drawn = tasks_at(tasks, seed, 1, min(count, len(tasks)))
+    return [ScheduledEpisode(phase="demonstrate", step=0, task=task, sample=0, horizon=horizon) for task in drawn]
+
+
+def exploration_schedule(tasks: Sequence[Task], *, step: int, samples: int, horizon: int) -> list[ScheduledEpisode]:
+    """Episodes that the policy plays before ``step`` to learn from the good ones; ``tasks`` may not repeat."""
+    return [ScheduledEpisode(phase="explore", step=step, task=task, sample=sample, horizon=horizon) for task in tasks for sample in range(samples)]
+
+
 def training_schedule(tasks: Sequence[Task], *, step: int, group_size: int, horizon: int) -> list[ScheduledEpisode]:
     """One group of ``group_size`` samples for each task, groups one after the other; a task drawn twice goes on counting its samples."""
     drawn: Counter[str] = Counter()

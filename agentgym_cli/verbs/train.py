@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from agentgym_cli.errors import RecipeError
 from agentgym_cli.recipe.lock import require_engine
 from agentgym_cli.recipe.schema.learning import TrainSpec
+from agentgym_cli.recipe.stored_rules import asks_oracle, plays_training_tasks
 from agentgym_cli.verbs.capacity import check_memory
 from agentgym_cli.verbs.folders import Checkpoint, last_checkpoint
 from agentgym_cli.verbs.home import claim_folder, keep_observed
@@ -17,6 +18,7 @@ from agentgym_cli.verbs.progress import Progress
 from agentgym_cli.verbs.qualify import Weigh, require_cheap_checks
 from agentgym_cli.verbs.request import Request
 from agentgym_cli.verbs.segment import Finished, open_segment
+from agentgym_cli.verbs.stored import Stored, read_stored
 from agentgym_cli.verbs.turns import turn_tokens
 from agentgym_cli.verbs.world import open_world
 
@@ -32,10 +34,11 @@ def train_policy(request: Request, progress: Progress) -> Finished:
     """
     prepared = prepare(request, verb="train", progress=progress)
     spec = _trainable(prepared)
+    stored = read_stored(prepared, progress)
     check_memory(prepared, progress)
     require_cheap_checks(prepared, progress)
     prepared = claim_folder(prepared, progress)
-    return run_interruptible(_train(prepared, spec, progress), prepared.resume_command("train"))
+    return run_interruptible(_train(prepared, spec, stored, progress), prepared.resume_command("train"))
 
 
 def load_engine(prepared: Prepared) -> LocalEngine:
@@ -55,46 +58,45 @@ def load_comparison() -> Weigh:
 
 def _trainable(prepared: Prepared) -> TrainSpec:
     run = prepared.run
-    if run.train is None or not prepared.train_tasks:
+    if run.train is None or not (prepared.train_tasks or not plays_training_tasks(run)):
         raise RecipeError(f"{run.name}: expected sections train and tasks.train, got a recipe that only evaluates", "agentgym eval RECIPE")
     require_engine("local")
     return run.train
 
 
-async def _train(prepared: Prepared, spec: TrainSpec, progress: Progress) -> Finished:
+async def _train(prepared: Prepared, spec: TrainSpec, stored: Stored, progress: Progress) -> Finished:
     run = prepared.run
     found = last_checkpoint(prepared.folder) if prepared.resumed else None
     resumed_from = None if not prepared.resumed else -1 if found is None else found.step
     with open_segment(prepared, verb="train", policy="local", resumed_from_step=resumed_from, progress=progress) as (recorder, history):
         tasks = [*prepared.train_tasks, *(task for split in prepared.evaluation_tasks.values() for task in split)]
-        oracle = run.warm_start is not None
+        oracle = asks_oracle(run)
         async with open_world(
             run.env, prepared.dialect, run.budgets, run.retry, tasks, slots=run.engine.slots, oracle=oracle, recorder=recorder, progress=progress
         ) as world:
             keep_observed(prepared, world.observed)
             stage = stage_of(run, prepared.dialect, world.client, tasks, recorder, history, progress)
-            await _phases(prepared, spec, stage, found)
+            await _phases(prepared, spec, stored, stage, found)
     return Finished(prepared=prepared, degraded=stage.infra.sentence(), store_trouble=recorder.store_trouble)
 
 
-async def _phases(prepared: Prepared, spec: TrainSpec, stage: Stage, found: Checkpoint | None) -> None:
+async def _phases(prepared: Prepared, spec: TrainSpec, stored: Stored, stage: Stage, found: Checkpoint | None) -> None:
     """What is left to do after checkpoint ``found``, in order."""
-    from agentgym_cli.verbs.local import Keeper, evaluate, reinforce, warm_start
+    from agentgym_cli.verbs.learning import learning_of
+    from agentgym_cli.verbs.local import evaluate, warm_start
 
     run, splits = prepared.run, prepared.evaluation_tasks
     engine = load_engine(prepared)
     stage.progress.note("model", f"{engine.parameters:,} parameters from {run.policy.own_model.path}")
-    keeper = Keeper(engine, spec, prepared.folder, digest=prepared.frozen.digest, recorder=stage.recorder)
-    if found is None:
-        if run.warm_start is not None:
-            await warm_start(engine, run.warm_start, prepared.train_tasks, stage)
-        keeper.start()
-    else:
-        keeper.restore(found)
-        stage.progress.note("resume", f"after step {found.step} of {spec.steps}, from {found.folder.name}")
+    if found is None and run.warm_start is not None:
+        await warm_start(engine, run.warm_start, prepared.train_tasks, stage)
     done = 0 if found is None else found.step
+    learning = await learning_of(prepared, spec, stored, engine, stage, fresh=found is None)
+    learning.begin(found)
+    if found is not None:
+        stage.progress.note("resume", f"after step {found.step} of {spec.steps}, from {found.folder.name}")
     if done == 0:
         await evaluate(engine, splits, stage, phase="eval_before", step=0)
     if done < spec.steps:
-        await reinforce(keeper, prepared.train_tasks, splits, stage, after=done)
+        await learning.go_on(done)
     await evaluate(engine, splits, stage, phase="eval_after", step=spec.steps)

@@ -26,7 +26,7 @@ from agentgym_cli.recipe.yaml import read_yaml
 from tests.recipe.builders import MANIFEST, RECIPE, has, write_recipe
 
 ITEMS = {
-    "config", "seeds", "tasks.train", "tasks.evaluation.test", "dialect", "prompt", "rules", "model", "tokenizer", "lock", "package"
+    "config", "seeds", "tasks.train", "tasks.evaluation.test", "dialect", "prompt", "rules", "model", "tokenizer", "data", "lock", "package"
 }  # fmt: skip
 HUB = (
     RECIPE.replace("path: model", "path: Qwen/Qwen2.5-7B-Instruct, revision: abc").replace("kind: local", "kind: verl")

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import Field
 
-from agentgym_cli.recipe.reference import reference, render
+from agentgym_cli.recipe.reference import element_of, reference, render
 from agentgym_cli.recipe.schema.base import Count, Name, Positive, Share
 from agentgym_cli.recipe.schema.learning import HorizonSpec
 from agentgym_cli.recipe.schema.run import Run
@@ -21,7 +21,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "recipes.md"
 def every_field(section: type, path: str = "") -> Iterator[tuple[type, str, str]]:
     for name, annotation in fields_of(section).items():
         yield section, path, name
-        for inner in sections_of(annotation):
+        for inner in sections_of(annotation) or sections_of(element_of(annotation)):
             yield from every_field(inner, f"{path}.{name}".lstrip("."))
 
 

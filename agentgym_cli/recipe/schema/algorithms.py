@@ -156,7 +156,7 @@ class DpoSpec:
     pairs: Annotated[tuple[PairSource, ...], Field(min_length=1)]
     """Where they come from."""
     beta: Positive = 0.1
-    """How much a difference from the reference, the policy before the first step, counts."""
+    """Factor on how much more probable than under the reference, the policy before the first step, an episode's tokens have become."""
     margin: Positive | None = None
     """Least difference in return of the two episodes of a pair; None pairs a success with a failure. Pairs of a file are taken as they are."""
     pairs_per_task: Count = 4

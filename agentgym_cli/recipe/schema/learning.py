@@ -74,9 +74,9 @@ class LoraSpec:
     """Low-rank adapters (arXiv 2106.09685): the model stays as it is, and a product of two thin matrices beside each target is trained."""
 
     rank: Count
-    """Columns of the first matrix, rows of the second."""
+    """How many numbers an adapter makes of a token's hidden state before it makes the layer's output of them."""
     alpha: Positive
-    """The product is scaled by ``alpha / rank``."""
+    """Their product is multiplied by ``alpha / rank``."""
     targets: Annotated[tuple[Name, ...], Field(min_length=1)] = ("q_proj", "v_proj")
     """Names of the linear layers that get adapters, in every block."""
 
