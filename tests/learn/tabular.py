@@ -47,7 +47,7 @@ class TabularModel(nn.Module):
     @property
     def table(self) -> Table:
         """The present logits."""
-        return [[float(value) for value in row] for row in self.lm_head.weight]
+        return list(self.lm_head.weight.tolist())
 
 
 @contextmanager

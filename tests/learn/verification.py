@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -135,7 +136,7 @@ def random_member(draw: random.Random, setting: Setting, *, by_turn: bool, rewar
     ids = [draw.randrange(SIZE) for _ in spoken]
     places = [place for place, each in enumerate(spoken) if each == "a"]
     # A sampler that is not quite the policy, so that ratios, clips and weights have something to do.
-    sampled = [reference.math.log(probabilities(setting.start, ids[at - 1], TEMPERATURE)[ids[at]]) + draw.gauss(0, 0.3) for at in places]
+    sampled = [math.log(probabilities(setting.start, ids[at - 1], TEMPERATURE)[ids[at]]) + _noise(draw) for at in places]
     ends, last = [], 0
     for seen, said in turns:
         last += len(seen) + len(said)
@@ -147,6 +148,14 @@ def random_member(draw: random.Random, setting: Setting, *, by_turn: bool, rewar
     member = Member(reward=total, trajectory=trajectory_of(ids, spoken, sampled), payments=tuple(paid.items()) if by_turn else None)
     tokens = [Token(before=ids[at - 1], token=ids[at], sampled=each, reward=paid.get(at, 0.0)) for at, each in zip(places, sampled, strict=True)]
     return member, tokens
+
+
+def _noise(draw: random.Random) -> float:
+    """Nats between policy and sampler, none that puts a ratio on the edge of a clip: a loss has no slope there to compare with."""
+    while True:
+        noise = draw.gauss(0, 0.3)
+        if all(abs(math.exp(-noise) - edge) > 1e-3 for edge in (0.8, 1.2, 1.4)):
+            return noise
 
 
 def advantage_difference(gathered: Gathered, expected: list[list[list[float] | None]]) -> float:
