@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
+from torch.utils.checkpoint import checkpoint
 from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
 from agentgym_cli.episode.architecture import read_architecture
@@ -41,6 +43,17 @@ def build_model(folder: Path, *, seed: int | None, vocabulary: int, context: int
     if seed is None:
         load_weights(model, folder / WEIGHTS)
     return model
+
+
+def recompute_activations(model: CausalModel) -> None:
+    """Keep only what enters each layer for the way back, and compute its inside again there. Changes no number.
+
+    A layer does so while it says that it is being trained; what is inside it does not say so, and drops nothing out.
+    """
+    for layer in model.model.layers:
+        layer.gradient_checkpointing = True
+        layer._gradient_checkpointing_func = partial(checkpoint, use_reentrant=False)
+        layer.training = True
 
 
 def load_weights(model: CausalModel, path: Path) -> None:

@@ -33,7 +33,7 @@ OBSERVATIONS = (
 
 def weigh(run: Run, turns: Turns, model_folder: Path, system_prompt: str) -> str:
     """Sample a few turns and score them again as training does. Raises NotMet for a larger difference, PolicyError for a bad model."""
-    settle(run.engine.threads)
+    settle(run.engine)
     context = _room(turns.tokens, system_prompt)
     if context > run.budgets.context_tokens:
         raise NotMet(f"expected {context} tokens of context for three short turns, got budgets.context_tokens of {run.budgets.context_tokens}")

@@ -51,7 +51,7 @@ class _Prompt:
 
 
 class TorchDecoder:
-    """A Decoder (episode/policies/protocol.py) in float32 on the CPU, over the weights of ``model``.
+    """A Decoder (episode/policies/protocol.py) in float32, over the weights of ``model`` and on their device.
 
     Call ``load`` after every change of the weights. Raises PolicyError when a request does not fit its slot's context.
     """
@@ -63,6 +63,7 @@ class TorchDecoder:
         self.policy_version = policy_version
         self._model = model
         self._stop_ids = stop_ids
+        self._device = device = model.lm_head.weight.device
         self._heads: int = config.num_attention_heads
         self._kv_heads: int = int(config.num_key_value_heads or self._heads)
         self._head_dim: int = int(getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads)
@@ -71,16 +72,16 @@ class TorchDecoder:
         rows = -(-slots // self._block_size) * self._block_size
         # Padding writes at the last position, which no real token is ever fed at: the token drawn there ends the context.
         shape = (config.num_hidden_layers, rows, self._kv_heads, context, self._head_dim)
-        self._keys = torch.zeros(shape)
-        self._values = torch.zeros(shape)
-        self._last = torch.zeros(rows, config.hidden_size)
+        self._keys = torch.zeros(shape, device=device)
+        self._values = torch.zeros(shape, device=device)
+        self._last = torch.zeros(rows, config.hidden_size, device=device)
         self._fed = np.zeros(rows, dtype=np.int64)
         self._unfed: list[int | None] = [None] * rows
         self._uniform = np.zeros((rows, context))
-        self._block_rows = torch.arange(self._block_size)[:, None]
-        self._columns = torch.arange(context)
+        self._block_rows = torch.arange(self._block_size, device=device)[:, None]
+        self._columns = torch.arange(context, device=device)
         with torch.no_grad():
-            cos, sin = model.model.rotary_emb(torch.zeros(1, 1, 1), torch.arange(context)[None])
+            cos, sin = model.model.rotary_emb(torch.zeros(1, 1, 1, device=device), torch.arange(context, device=device)[None])
         self._cos: Tensor = cos[0].float().clone()
         self._sin: Tensor = sin[0].float().clone()
         self._layers: list[_Layer] = []
@@ -147,7 +148,7 @@ class TorchDecoder:
             later = {slot: tokens[CHUNK:] for slot, tokens in later.items() if len(tokens) > CHUNK}
 
     def _prompt(self, token_ids: tuple[int, ...]) -> _Prompt:
-        ids = torch.tensor([token_ids])
+        ids = torch.tensor([token_ids], device=self._device)
         keys: list[Tensor] = []
         values: list[Tensor] = []
         x = F.embedding(ids, self._model.model.embed_tokens.weight)
@@ -191,10 +192,11 @@ class TorchDecoder:
         """Hidden states behind the final norm, (block, T, d), for token ids and positions, both (block, T), of the slots from ``first``."""
         size, length = ids.shape
         group = self._heads // self._kv_heads
-        places = torch.from_numpy(at)
-        x = F.embedding(torch.from_numpy(ids), self._model.model.embed_tokens.weight)
+        places = torch.from_numpy(at).to(self._device)
+        x = F.embedding(torch.from_numpy(ids).to(self._device), self._model.model.embed_tokens.weight)
         cos, sin = self._cos[places], self._sin[places]
-        unattended = torch.zeros(size, 1, length, self.context).masked_fill_((self._columns > places[:, :, None])[:, None], float("-inf"))
+        unattended = torch.zeros(size, 1, length, self.context, device=self._device)
+        unattended.masked_fill_((self._columns > places[:, :, None])[:, None], float("-inf"))
         bias = unattended.repeat(1, 1, group, 1)
         for index, layer in enumerate(self._layers):
             q, k, v = self._project(layer, x, cos, sin)
@@ -230,10 +232,11 @@ class TorchDecoder:
         temperature = torch.ones(len(self._fed))
         for request in active:
             temperature[request.slot] = request.temperature or 1.0
-        logp = torch.log_softmax(F.linear(self._last, self._model.lm_head.weight) / temperature[:, None], dim=-1)
+        logp = torch.log_softmax(F.linear(self._last, self._model.lm_head.weight) / temperature[:, None].to(self._device), dim=-1)
         cdf = logp.double().exp().cumsum(-1)
         rows = [r.slot for r in active]
-        drawn = torch.from_numpy(self._uniform[rows, self._fed[rows]])[:, None]
+        drawn = torch.from_numpy(self._uniform[rows, self._fed[rows]])[:, None].to(self._device)
         chosen = torch.searchsorted(cdf[rows], drawn * cdf[rows, -1:], right=True)[:, 0].clamp(max=logp.shape[1] - 1)
-        picked = torch.where(torch.tensor([r.temperature == 0.0 for r in active]), logp[rows].argmax(-1), chosen)
+        greedy = torch.tensor([r.temperature == 0.0 for r in active], device=self._device)
+        picked = torch.where(greedy, logp[rows].argmax(-1), chosen)
         return list(zip(active, picked.tolist(), logp[rows, picked].tolist(), strict=True))
