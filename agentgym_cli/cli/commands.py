@@ -157,13 +157,25 @@ def evaluate(
     run_all_and_report(evaluate_policy, evaluations(request, words), as_json=as_json)
 
 
-@app.command(short_help="Say how much memory a run needs.")
-def capacity(recipe: RecipeFile, overrides: Overrides = None, as_json: AsJson = False) -> None:
-    """Say how much memory the recipe's model needs, and whether it fits the profile."""
-    from agentgym_cli.cli.show import show_capacity
-    from agentgym_cli.verbs.capacity import estimate_capacity
+@app.command(short_help="Say what a run needs, what will be slow and what it costs.")
+def capacity(
+    recipe: RecipeFile,
+    overrides: Overrides = None,
+    gpu: Annotated[str | None, typer.Option("--gpu", help="Kind of GPU, e.g. h100-80g; the profile's otherwise.", show_default=False)] = None,
+    gpus: Annotated[int | None, typer.Option("--gpus", help="How many; the profile's number otherwise.", show_default=False)] = None,
+    run: Annotated[str | None, typer.Option("--from", help="Take times and turns from this run in the store.", show_default=False)] = None,
+    store: Annotated[Path, typer.Option("--store", help="Store file that holds the run of --from.")] = Path("results.duckdb"),
+    gpu_price: Annotated[float | None, typer.Option("--gpu-price", help="Price of a GPU-hour, in any currency.", show_default=False)] = None,
+    width: Annotated[float | None, typer.Option("--width", help="Plan an evaluation: wanted width of its interval.", show_default=False)] = None,
+    gap: Annotated[float | None, typer.Option("--difference", help="Plan one that detects this difference.", show_default=False)] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say whether a run fits its devices, what will be slow, what it takes and costs, and what to change. Starts nothing."""
+    from agentgym_cli.cli.show_capacity import show_capacity
+    from agentgym_cli.verbs.capacity import Question, estimate_capacity
 
-    show_capacity(estimate_capacity(recipe, overrides or []), as_json=as_json)
+    asked = Question(recipe=recipe, overrides=overrides or [], gpu=gpu, gpus=gpus, run=run, database=store)
+    show_capacity(estimate_capacity(replace(asked, gpu_price=gpu_price, width=width, gap=gap)), as_json=as_json)
 
 
 @app.command(short_help="Report a run, compare runs, or judge one by a gate.")

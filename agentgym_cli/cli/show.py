@@ -10,8 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from agentgym_cli.cli.live import StderrProgress, stderr_progress
 from agentgym_cli.errors import Degraded, StoreError
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
     from agentgym_cli.report.model import Report
     from agentgym_cli.store.digest import ResultsDigest
     from agentgym_cli.store.loader import LoadReport
-    from agentgym_cli.verbs.capacity import CapacityAnswer
     from agentgym_cli.verbs.request import Request
     from agentgym_cli.verbs.segment import Finished
 
@@ -123,46 +120,3 @@ def show_digest(run: str, digest: ResultsDigest, *, as_json: bool) -> None:
     for name, value in parts.items():
         console.print(f"{name:<10}{value}", soft_wrap=True)
     console.print(f"{'results':<10}{digest.whole}", soft_wrap=True)
-
-
-def show_capacity(answer: CapacityAnswer, *, as_json: bool) -> None:
-    """Print each memory budget by itself and whether the peak fits."""
-    budget = answer.budget
-    parts = {
-        "trainer state": budget.trainer_state,
-        "reference weights": budget.reference,
-        "sampler weights": budget.sampler_weights,
-        f"cache, {budget.sequences} sequences x {answer.context} tokens": budget.cache,
-        "logits of one sequence": budget.logits,
-        "peak": budget.peak,
-    }
-    if as_json:
-        print_json(
-            {
-                "model": answer.model,
-                "profile": answer.profile,
-                "parameters": budget.parameters,
-                "devices": answer.devices,
-                "bytes": {name.split(",")[0]: value for name, value in parts.items()},
-                "available_bytes": answer.available,
-                "fits": answer.fits,
-            }
-        )
-        return
-    console = stdout_console()
-    console.print(f"{escape(answer.model)}: {budget.parameters:,} parameters; profile {answer.profile}, {answer.devices} x {answer.device}")
-    table = Table(box=None, padding=(0, 1), show_header=False)
-    for name, value in parts.items():
-        table.add_row(name, _size(value))
-    if answer.available is not None:
-        table.add_row("available", _size(answer.available))
-    console.print(table)
-    verdict = {True: "fits", False: "does not fit", None: "cannot be judged: the memory of the device is not known"}[answer.fits]
-    console.print(f"{verdict}; activations are not counted")
-
-
-def _size(value: int) -> str:
-    for unit, scale in (("GiB", 1024**3), ("MiB", 1024**2), ("KiB", 1024)):
-        if value >= scale:
-            return f"{value / scale:.1f} {unit}"
-    return f"{value} B"

@@ -8,7 +8,7 @@ from agentgym_cli.errors import RecipeError
 from agentgym_cli.recipe.lock import require_engine
 from agentgym_cli.recipe.schema.learning import TrainSpec
 from agentgym_cli.recipe.stored_rules import asks_oracle, plays_training_tasks
-from agentgym_cli.verbs.capacity import check_memory
+from agentgym_cli.verbs.capacity import preflight
 from agentgym_cli.verbs.folders import Checkpoint, last_checkpoint
 from agentgym_cli.verbs.home import claim_folder, keep_observed
 from agentgym_cli.verbs.interrupts import run_interruptible
@@ -35,7 +35,7 @@ def train_policy(request: Request, progress: Progress) -> Finished:
     prepared = prepare(request, verb="train", progress=progress)
     spec = _trainable(prepared)
     stored = read_stored(prepared, progress)
-    check_memory(prepared, progress)
+    preflight(prepared, progress)
     require_cheap_checks(prepared, progress)
     prepared = claim_folder(prepared, progress)
     return run_interruptible(_train(prepared, spec, stored, progress), prepared.resume_command("train"))

@@ -10,7 +10,7 @@ from agentgym_cli.errors import RecipeError
 from agentgym_cli.recipe.freeze import freeze
 from agentgym_cli.recipe.resolve import Resolved, resolve
 from agentgym_cli.recipe.rules import doubts
-from agentgym_cli.verbs.capacity import estimate_capacity
+from agentgym_cli.verbs.capacity import Question, estimate_capacity
 from tests.recipe.builders import RECIPE, has, write_recipe
 
 ENDPOINT = "endpoint: {url: 'http://127.0.0.1:8000/v1', model: qwen}"
@@ -100,4 +100,4 @@ def test_a_choice_of_tasks_departs_from_a_protocol_that_runs_all(tmp_path: Path)
 
 def test_memory_cannot_be_counted_without_a_model(tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match=r"policy\.model: expected a model, got null"):
-        estimate_capacity(write_recipe(tmp_path, ONLY), [])
+        estimate_capacity(Question(recipe=str(write_recipe(tmp_path, ONLY))))

@@ -1,0 +1,79 @@
+"""What each kind of GPU has: memory, bandwidth, speed. The numbers are in gpus.csv; prices are nobody's fact and are asked for."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from agentgym_cli.errors import RecipeError
+from agentgym_cli.recipe.wording import listed, nearest, shown
+
+GIB = 1024**3
+_TABLE = Path(__file__).parent / "gpus.csv"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuKind:
+    """One kind of device that computes."""
+
+    name: str
+    nominal_gb: int
+    """As it is sold, and as ``cluster.gpu_memory_gib`` asks for it."""
+    memory: int
+    """Bytes that its driver reports, which are fewer."""
+    bandwidth: float
+    """Of its memory, bytes a second."""
+    flops: float
+    """Dense bfloat16 products, operations a second, as its maker states them."""
+    link: float
+    """To another device of the same machine, bytes a second, one way."""
+    token_seconds: float = 0.001
+    """What one decoding step costs beside arithmetic and memory: launches and scheduling."""
+
+
+@cache
+def gpu_kinds() -> Mapping[str, GpuKind]:
+    """The table, smallest memory first."""
+    with _TABLE.open(encoding="utf-8", newline="") as file:
+        kinds = [_kind(row) for row in csv.DictReader(file)]
+    return {kind.name: kind for kind in sorted(kinds, key=lambda kind: (kind.nominal_gb, kind.bandwidth))}
+
+
+def _kind(row: Mapping[str, str]) -> GpuKind:
+    return GpuKind(
+        name=row["kind"],
+        nominal_gb=int(row["nominal_gb"]),
+        memory=int(float(row["usable_gib"]) * GIB),
+        bandwidth=float(row["bandwidth_gb_s"]) * 1e9,
+        flops=float(row["bf16_tflops"]) * 1e12,
+        link=float(row["link_gb_s"]) * 1e9,
+    )
+
+
+def find_gpu(name: str) -> GpuKind:
+    """The kind of that name. Raises RecipeError with the nearest one."""
+    kinds = gpu_kinds()
+    if name not in kinds:
+        raise RecipeError(f"--gpu: expected one of {listed(kinds)}, got {shown(name)}", f"--gpu {nearest(name, kinds)}")
+    return kinds[name]
+
+
+def smallest_gpu(gigabytes: int) -> GpuKind | None:
+    """The slowest kind of the smallest memory that holds so much, as it is sold; None where no kind does."""
+    return next((kind for kind in gpu_kinds().values() if kind.nominal_gb >= gigabytes), None)
+
+
+def this_machine(*, memory: int, threads: int) -> GpuKind:
+    """A CPU that trains and samples by itself: ``threads`` cores of about 30 GFLOP/s in float32, and Python between the products."""
+    return GpuKind(
+        name="cpu",
+        nominal_gb=memory // 10**9,
+        memory=memory,
+        bandwidth=10e9,
+        flops=30e9 * threads,
+        link=10e9,
+        token_seconds=0.004,
+    )

@@ -1,0 +1,78 @@
+"""How a model is spread over devices while it is trained and sampled from, and which spreads are impossible."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from agentgym_cli.capacity.architecture import ModelShape
+from agentgym_cli.errors import RecipeError
+
+Placement = Literal["one process", "colocated", "separate"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Devices and what each of them does."""
+
+    devices: int
+    """GPUs in all; 1 for the local engine."""
+    placement: Placement
+    """``one process``: the local engine, float32, the sampler reads the trainer's weights. ``colocated``: trainer and sampler take turns on every
+    GPU. ``separate``: each has GPUs of its own."""
+    trainers: int
+    """GPUs that training state is sharded over; with ``colocated`` all of them."""
+    samplers: int
+    """GPUs that sample; with ``colocated`` all of them."""
+    tensor_parallel: int = 1
+    """GPUs that share one copy of the policy while it samples."""
+    checkpointing: bool = True
+    """Compute the inside of a layer again on the way back in place of keeping it."""
+    fused_head: bool = False
+    """Compute logits in pieces that are never kept whole."""
+    offload: bool = False
+    """The whole training state lies in the host's memory; layers are brought to the device as they are needed, and the host makes the update."""
+
+    @property
+    def replicas(self) -> int:
+        """Copies of the policy that sample."""
+        return self.samplers // self.tensor_parallel
+
+    @property
+    def local(self) -> bool:
+        """Whether one process does everything."""
+        return self.placement == "one process"
+
+
+def check_layout(layout: Layout, shape: ModelShape) -> Layout:
+    """The same layout, where it is possible. Raises RecipeError where it is not."""
+    if min(layout.devices, layout.trainers, layout.samplers, layout.tensor_parallel) < 1:
+        raise RecipeError(f"layout: expected at least one GPU for everything, got {layout.devices} in all", "--gpus N with N of 1 or more")
+    together = layout.trainers if layout.placement != "separate" else layout.trainers + layout.samplers
+    if together > layout.devices:
+        raise RecipeError(f"layout: expected at most {layout.devices} GPUs, got {layout.trainers} that train and {layout.samplers} that sample")
+    parallel = layout.tensor_parallel
+    if layout.samplers % parallel:
+        raise RecipeError(
+            f"cluster.tensor_parallel: expected a divisor of the {layout.samplers} GPUs that sample, got {parallel}", "lower it, or change --gpus"
+        )
+    if shape.heads % parallel:
+        raise RecipeError(
+            f"cluster.tensor_parallel: expected a divisor of the model's {shape.heads} attention heads, got {parallel}", "1, 2, 4 and 8 are usual"
+        )
+    return layout
+
+
+def colocated(devices: int, *, tensor_parallel: int = 1) -> Layout:
+    """Trainer and sampler on every GPU, in turns: what an engine on Ray does unless it is told otherwise."""
+    return Layout(devices=devices, placement="colocated", trainers=devices, samplers=devices, tensor_parallel=tensor_parallel)
+
+
+def separate(devices: int, *, trainers: int, tensor_parallel: int = 1) -> Layout:
+    """``trainers`` GPUs train, the others sample."""
+    return Layout(devices=devices, placement="separate", trainers=trainers, samplers=devices - trainers, tensor_parallel=tensor_parallel)
+
+
+def one_process(*, checkpointing: bool) -> Layout:
+    """The local engine."""
+    return Layout(devices=1, placement="one process", trainers=1, samplers=1, checkpointing=checkpointing)

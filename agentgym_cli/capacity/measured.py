@@ -1,0 +1,98 @@
+"""What a run, or a probe, measured, put in the place of assumptions. Says of each phase where its time is from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from agentgym_cli.capacity.service import Load, Services
+from agentgym_cli.errors import RecipeError
+
+FEWEST_EPISODES = 20
+"""Below, a mean says little and a tail nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """What one turn took."""
+
+    policy_seconds: float
+    env_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """Distributions of one run's scored training episodes, or of its evaluations where it trained nothing. None: not kept."""
+
+    source: str
+    """As it is shown, e.g. ``run NAME``."""
+    episodes: int
+    turns: tuple[int, ...]
+    """Of each episode, at most a few thousand of them."""
+    horizon: int
+    """The longest horizon that these episodes had."""
+    sampled_turns: tuple[Turn, ...]
+    """Turns, drawn evenly; empty where they were not kept."""
+    prompt_tokens: float | None
+    response_tokens: float | None
+    observation_tokens: float | None
+    failures: float
+    """Share of attempts that ended in an infra error."""
+    reset_seconds: float | None
+    update_seconds: float | None
+    """Of one step, mean."""
+    success: float | None
+    """End-to-end success of these episodes."""
+    in_flight: float | None
+    """Episodes that were at work at once, mean."""
+    same_policy: bool
+    """Whether policy and devices are those that are planned for, so that their times are used too."""
+
+    def applied_to(self, load: Load) -> Load:
+        """A load with this run's turns and tokens: turns beyond the load's horizon are cut there, those cut by a shorter one stay as they are."""
+        turns = sum(min(count, load.horizon) for count in self.turns) / len(self.turns)
+        return replace(
+            load,
+            mean_turns=max(1.0, turns),
+            prompt_tokens=load.prompt_tokens if self.prompt_tokens is None else self.prompt_tokens,
+            observation_tokens=load.observation_tokens if self.observation_tokens is None else self.observation_tokens,
+            response_tokens=load.response_tokens if not self.response_tokens else self.response_tokens,
+            failures=min(self.failures, 0.99),
+        )
+
+    def replaced_in(self, services: Services, load: Load) -> Services:
+        """Services with what was measured. Times of a policy on other devices are left to assumptions."""
+        sources: dict[str, str] = {}
+        changed = services
+        env = _mean([turn.env_seconds for turn in self.sampled_turns])
+        if env is not None:
+            changed, sources["env step"] = replace(changed, env_step=env), self.source
+        if self.reset_seconds is not None:
+            changed, sources["env reset"] = replace(changed, env_reset=self.reset_seconds), self.source
+        policy = _mean([turn.policy_seconds for turn in self.sampled_turns])
+        if self.same_policy and policy is not None and policy > 0:
+            scale = policy / changed.turn(load, max(1.0, self.in_flight or 1.0))
+            changed = replace(
+                changed,
+                prefill_token=changed.prefill_token * scale,
+                decode_fixed=changed.decode_fixed * scale,
+                decode_row=changed.decode_row * scale,
+            )
+            sources |= {"prefill": self.source, "decode": self.source}
+        if self.same_policy and self.update_seconds is not None:
+            changed, sources["update"] = replace(changed, update=self.update_seconds), self.source
+        return replace(changed, sources={**changed.sources, **sources})
+
+
+def require_enough(measured: Measured) -> Measured:
+    """The same, where there are episodes enough. Raises RecipeError that says how many there are."""
+    if measured.episodes < FEWEST_EPISODES or not measured.turns:
+        raise RecipeError(
+            f"--from {measured.source}: expected at least {FEWEST_EPISODES} scored episodes, got {measured.episodes}",
+            "name a longer run, or leave --from out: times are then assumed",
+        )
+    return measured
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None

@@ -1,0 +1,131 @@
+"""Bytes worked out by hand, and against peaks that others published."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from agentgym_cli.capacity.gpus import GIB
+from agentgym_cli.capacity.layout import colocated, one_process, separate
+from agentgym_cli.capacity.sampling import sampling_memory
+from agentgym_cli.capacity.training import activation_bytes, training_memory
+from agentgym_cli.capacity.verdict import MEMORY_ERROR, judge
+from tests.capacity.shapes import TINY, device, known, plan, work
+
+ALL = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+
+
+def test_one_process_by_hand() -> None:
+    found = training_memory(TINY, work(TINY, tokens=8, reference=True), one_process(checkpointing=False))
+    # 180 numbers x 4, 4, 8 and 4 bytes; logits 16 x 8 tokens x 10; nothing is gathered
+    assert (found.weights, found.gradients, found.optimizer, found.reference) == (720, 720, 1440, 720)
+    assert (found.logits, found.gathered, found.critic, found.host) == (1280, 0, 0, 0)
+    # a token: 16 x 4 hidden + 2 x 4 bytes x (4 + 2) + 4 x 4 bytes x 6 = 64 + 48 + 96
+    assert found.activations == 8 * 208
+    assert found.total == 3600 + 1280 + 8 * 208
+
+
+def test_sharding_by_hand() -> None:
+    found = training_memory(TINY, work(TINY, tokens=8, reference=True, critic=True), colocated(4))
+    # 180 / 4 = 45 numbers; a critic has 4 more for its value, 46 a device, 16 bytes each; the reference is bfloat16
+    assert (found.weights, found.gradients, found.optimizer, found.reference, found.critic) == (180, 180, 360, 90, 736)
+    # whole: embedding 40 and two layers of 136 in bfloat16, gradients of the embedding in float32
+    assert found.gathered == 2 * (40 + 2 * 136) + 4 * 40
+
+
+def test_checkpointing_keeps_inputs_and_one_layer_with_its_gradients() -> None:
+    # bfloat16: a layer 16 x 4 + 4 x 6 + 8 x 6 = 136; its input 8
+    assert activation_bytes(TINY, checkpointing=False, local=False) == 136
+    assert activation_bytes(replace(TINY, layers=10), checkpointing=True, local=False) == 10 * 8 + 2 * 136
+
+
+def test_adapters_keep_no_gradients_of_the_model() -> None:
+    found = training_memory(TINY, work(TINY, tokens=8, adapters=24, reference=True), colocated(1))
+    assert (found.weights, found.gradients, found.optimizer, found.reference) == (4 * (180 + 24), 4 * 24, 8 * 24, 0)
+
+
+def test_offloaded_state_lies_on_the_host() -> None:
+    kept = training_memory(TINY, work(TINY, tokens=8), colocated(1))
+    away = training_memory(TINY, work(TINY, tokens=8), replace(colocated(1), offload=True))
+    assert (away.resident, away.host, away.total) == (0, kept.resident, kept.total - kept.resident)
+
+
+def test_the_cache_of_7b_by_hand() -> None:
+    found = sampling_memory(known("Qwen2.5-7B"), colocated(8), context=10_750, sequences=256)
+    # blocks of 16 tokens: 10,752; 32 of 256 episodes on each GPU
+    assert (found.cache_per_token, found.cache_per_sequence, found.wanted) == (57_344, 57_344 * 10_752, 32)
+
+
+def test_tensor_parallel_halves_weights_and_cache() -> None:
+    one, two = (sampling_memory(known("Qwen2.5-7B"), colocated(8, tensor_parallel=n), context=1024, sequences=64) for n in (1, 2))
+    assert (two.cache_per_token, two.weights, two.wanted) == (one.cache_per_token // 2, one.weights // 2, 2 * one.wanted)
+
+
+def test_heads_that_are_fewer_than_devices_are_kept_several_times() -> None:
+    shape = known("Qwen2.5-7B")
+    four, eight = (sampling_memory(shape, colocated(8, tensor_parallel=n), context=1024, sequences=8) for n in (4, 8))
+    assert four.cache_per_token == eight.cache_per_token == 57_344 // 4
+
+
+def test_separate_devices_carry_one_burden_each() -> None:
+    found = judge(plan(known("Qwen2.5-7B"), layout=separate(8, trainers=4)))
+    assert found.training is not None
+    assert found.peak == max(found.reserved + found.training.total, found.reserved + found.sampling.least)
+
+
+def test_colocated_devices_keep_training_state_while_they_sample() -> None:
+    shape = known("Qwen2.5-7B")
+    found = judge(plan(shape, layout=colocated(8), context=1024))
+    assert found.training is not None
+    room = int(80 * GIB) - found.reserved - found.training.resident - found.sampling.weights - found.sampling.working
+    assert found.sequences == 8 * (room // found.sampling.cache_per_sequence)
+
+
+@pytest.mark.parametrize(
+    ("name", "tokens", "gpus", "adapters", "fused", "peak"),
+    [
+        # benchmarks/results/BENCHMARKS.md of prime-rl, January 2026, peak memory in GiB: reinforcement with a fused head, then supervised without
+        ("Qwen3-0.6B", 16_384, 1, False, True, 12.5),
+        ("Qwen3-0.6B", 65_536, 1, False, True, 19.6),
+        ("Qwen3-0.6B", 16_384, 1, True, True, 5.1),
+        ("Qwen3-4B", 16_384, 8, False, True, 17.1),
+        ("Qwen3-4B", 65_536, 8, False, True, 36.1),
+        ("Qwen3-4B", 16_384, 8, True, True, 10.3),
+        ("Qwen3-4B", 65_536, 8, True, True, 28.8),
+        ("Qwen3-4B", 16_384, 1, True, True, 23.3),
+        ("Qwen3-4B", 65_536, 1, True, True, 42.0),
+        ("Qwen3-0.6B", 8_192, 1, False, False, 31.7),
+        ("Qwen3-0.6B", 16_384, 1, False, False, 52.8),
+        ("Qwen3-4B", 16_384, 8, False, False, 54.6),
+        ("Qwen3-4B", 65_536, 8, False, False, 171.5),
+    ],
+)
+def test_published_peaks_are_met_within_the_stated_error(name: str, tokens: int, gpus: int, adapters: bool, fused: bool, peak: float) -> None:
+    shape = known(name)
+    beside = shape.adapter_parameters(16, ALL) if adapters else 0
+    found = training_memory(shape, work(shape, tokens=tokens, adapters=beside), replace(colocated(gpus), fused_head=fused))
+    assert found.total / GIB == pytest.approx(peak, rel=MEMORY_ERROR)
+
+
+def test_a_published_cache_is_met_within_the_stated_error() -> None:
+    # Llama-3.1-8B in vLLM on a 23.58 GiB card, 0.90 of it used, 20,000 tokens read at once: 1,952 blocks of 16 tokens were left for the cache
+    shape = known("Llama-3.1-8B")
+    found = sampling_memory(shape, colocated(1), context=16, sequences=1)
+    read = 20_000 * (6 * shape.intermediate + 3 * shape.hidden)
+    left = 0.90 * 23.58 * GIB - found.weights - read - 0.35 * GIB
+    assert left / found.cache_per_token == pytest.approx(1952 * 16, rel=MEMORY_ERROR)
+
+
+def test_what_does_not_fit_first_is_named() -> None:
+    assert judge(plan(known("Qwen2.5-7B"), gib=20)).lacking == "training weights"
+    assert judge(plan(known("Qwen2.5-0.5B"), gib=12, context=8192)).lacking == "training logits"
+    sampled = replace(plan(known("Qwen2.5-7B"), gib=14), work=None)
+    assert judge(sampled).lacking == "sampler weights"
+
+
+def test_a_device_without_room_holds_no_episode() -> None:
+    found = judge(plan(known("Qwen2.5-7B"), gib=1))
+    assert (found.fits, found.sequences) == (False, 0)
+    assert found.margin < 0
+    assert device(1).memory == GIB
