@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
+from torch import nn
 from torch.utils.checkpoint import checkpoint
 from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
@@ -16,15 +17,18 @@ from agentgym_cli.episode.policies.sampler import CausalModel
 from agentgym_cli.errors import PolicyError
 
 WEIGHTS = "model.safetensors"
+CPU = torch.device("cpu")
 
 
-def build_model(folder: Path, *, seed: int | None, vocabulary: int, context: int) -> CausalModel:
+def build_model(folder: Path, *, seed: int | None, vocabulary: int, context: int, device: torch.device = CPU, recompute: bool = False) -> CausalModel:
     """A float32 model of ``folder``/config.json.
 
     Args:
         seed: makes the weights; None reads ``folder``/model.safetensors.
         vocabulary: number of token ids of the tokenizer, which the model must cover.
         context: tokens of context that episodes may use, which the model must allow.
+        device: where its weights go.
+        recompute: whether activations are computed again on the way back.
 
     Raises PolicyError when the folder, the tokenizer and the budgets do not fit each other.
     """
@@ -42,6 +46,9 @@ def build_model(folder: Path, *, seed: int | None, vocabulary: int, context: int
     model.train(False)
     if seed is None:
         load_weights(model, folder / WEIGHTS)
+    nn.Module.to(model, device)
+    if recompute:
+        recompute_activations(model)
     return model
 
 

@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from torch import nn
-
 from agentgym_cli.episode.policies.oracle import OraclePolicy
 from agentgym_cli.episode.policies.sampler import TorchDecoder
 from agentgym_cli.episode.policies.wave import WavePolicy
@@ -20,7 +18,7 @@ from agentgym_cli.learn.checkpoint import load_checkpoint, save_checkpoint
 from agentgym_cli.learn.demonstrations import demonstration
 from agentgym_cli.learn.experience import Member
 from agentgym_cli.learn.local import OnlineTrainer
-from agentgym_cli.learn.model import WEIGHTS, build_model, load_weights, recompute_activations
+from agentgym_cli.learn.model import WEIGHTS, build_model, load_weights
 from agentgym_cli.learn.rewards import RewardKind, member_of
 from agentgym_cli.learn.runtime import settle
 from agentgym_cli.learn.schedules import stage_at, steps_after, tasks_at
@@ -48,10 +46,14 @@ class LocalEngine:
         self.system_prompt = system_prompt
         seed = run.seed if run.policy.own_model.weights == "seed" else None
         context = run.budgets.context_tokens
-        self.model = build_model(model_folder, seed=seed, vocabulary=self.tokens.vocabulary, context=context)
-        nn.Module.to(self.model, device)
-        if run.engine.activation_checkpointing:
-            recompute_activations(self.model)
+        self.model = build_model(
+            model_folder,
+            seed=seed,
+            vocabulary=self.tokens.vocabulary,
+            context=context,
+            device=device,
+            recompute=run.engine.activation_checkpointing,
+        )
         self.decoder = TorchDecoder(self.model, slots=run.engine.slots, context=context, stop_ids=self.tokens.stop_ids)
 
     def take_weights(self, folder: Path, step: int) -> None:
