@@ -168,9 +168,14 @@ def stage_of(run: Run, dialect: Dialect, env: EnvClient, tasks: Sequence[Task], 
         run_seed=run.seed,
         recorder=recorder,
         history=history,
-        infra=InfraShare(run.env.max_infra_share, history.outcomes, induced_limit=run.env.max_action_induced_share, induced=_induced(history)),
+        infra=infra_share(run, history),
         progress=progress,
     )
+
+
+def infra_share(run: Run, history: History) -> InfraShare:
+    """The failures of earlier segments, counted."""
+    return InfraShare(run.env.max_infra_share, history.outcomes, induced_limit=run.env.max_action_induced_share, induced=_induced(history))
 
 
 def _induced(history: History) -> frozenset[str]:

@@ -9,14 +9,18 @@ from agentgym_cli.recipe.lock import require_engine
 from agentgym_cli.recipe.schema.learning import TrainSpec
 from agentgym_cli.recipe.stored_rules import asks_oracle, plays_training_tasks
 from agentgym_cli.verbs.capacity import preflight
+from agentgym_cli.verbs.degraded import InfraShare
 from agentgym_cli.verbs.folders import Checkpoint, last_checkpoint
+from agentgym_cli.verbs.history import History
 from agentgym_cli.verbs.home import claim_folder, keep_observed
 from agentgym_cli.verbs.interrupts import run_interruptible
-from agentgym_cli.verbs.play import Stage, stage_of
+from agentgym_cli.verbs.play import Stage, infra_share, stage_of
 from agentgym_cli.verbs.prepare import Prepared, prepare
 from agentgym_cli.verbs.progress import Progress
 from agentgym_cli.verbs.qualify import Weigh, require_cheap_checks
+from agentgym_cli.verbs.recorder import Recorder
 from agentgym_cli.verbs.request import Request
+from agentgym_cli.verbs.schedules import evaluation_schedule
 from agentgym_cli.verbs.segment import Finished, open_segment
 from agentgym_cli.verbs.stored import Stored, read_stored
 from agentgym_cli.verbs.turns import turn_tokens
@@ -65,19 +69,40 @@ def _trainable(prepared: Prepared) -> TrainSpec:
 
 
 async def _train(prepared: Prepared, spec: TrainSpec, stored: Stored, progress: Progress) -> Finished:
-    run = prepared.run
     found = last_checkpoint(prepared.folder) if prepared.resumed else None
     resumed_from = None if not prepared.resumed else -1 if found is None else found.step
     with open_segment(prepared, verb="train", policy="local", resumed_from_step=resumed_from, progress=progress) as (recorder, history):
-        tasks = [*prepared.train_tasks, *(task for split in prepared.evaluation_tasks.values() for task in split)]
-        oracle = asks_oracle(run)
-        async with open_world(
-            run.env, prepared.dialect, run.budgets, run.retry, tasks, slots=run.engine.slots, oracle=oracle, recorder=recorder, progress=progress
-        ) as world:
-            keep_observed(prepared, world.observed)
-            stage = stage_of(run, prepared.dialect, world.client, tasks, recorder, history, progress)
-            await _phases(prepared, spec, stored, stage, found)
-    return Finished(prepared=prepared, degraded=stage.infra.sentence(), store_trouble=recorder.store_trouble)
+        if found is not None and found.step == spec.steps and not _left(prepared, spec, history):
+            progress.note("resume", f"nothing is left to do: all {spec.steps} steps and the evaluation behind them are recorded")
+            infra = infra_share(prepared.run, history)
+        else:
+            infra = await _in_world(prepared, spec, stored, found, recorder, history, progress)
+    return Finished(prepared=prepared, degraded=infra.sentence(), store_trouble=recorder.store_trouble)
+
+
+def _left(prepared: Prepared, spec: TrainSpec, history: History) -> bool:
+    """Whether an episode of the last evaluation has no outcome yet."""
+    wanted = prepared.run.evaluation
+    schedule = evaluation_schedule(
+        prepared.evaluation_tasks, phase="eval_after", step=spec.steps, samples=wanted.samples_per_task, horizon=wanted.horizon, limit=wanted.limit
+    )
+    return any(episode.id not in history.outcomes for episode in schedule)
+
+
+async def _in_world(
+    prepared: Prepared, spec: TrainSpec, stored: Stored, found: Checkpoint | None, recorder: Recorder, history: History, progress: Progress
+) -> InfraShare:
+    """Open the environment and do what is left; returns the failures counted."""
+    run = prepared.run
+    tasks = [*prepared.train_tasks, *(task for split in prepared.evaluation_tasks.values() for task in split)]
+    oracle = asks_oracle(run)
+    async with open_world(
+        run.env, prepared.dialect, run.budgets, run.retry, tasks, slots=run.engine.slots, oracle=oracle, recorder=recorder, progress=progress
+    ) as world:
+        keep_observed(prepared, world.observed)
+        stage = stage_of(run, prepared.dialect, world.client, tasks, recorder, history, progress)
+        await _phases(prepared, spec, stored, stage, found)
+    return stage.infra
 
 
 async def _phases(prepared: Prepared, spec: TrainSpec, stored: Stored, stage: Stage, found: Checkpoint | None) -> None:

@@ -90,10 +90,12 @@ def test_an_interrupt_exits_130_and_names_the_command_that_resumes(reference, tm
     assert results_digest(tmp_path) == results_digest(reference)
 
 
-def test_a_resume_of_a_finished_run_changes_nothing(reference, tmp_path):
+def test_a_resume_of_a_finished_run_says_that_nothing_is_left_serves_nothing_and_changes_nothing(reference, tmp_path):
     before = results_digest(reference)
     ended = run(reference, "train", str(only_run(reference)), "--resume", "--json")
     assert ended.code == 0, ended.err
+    assert "nothing is left to do: all 3 steps and the evaluation behind them are recorded" in ended.err
+    assert "servers" not in ended.err
     assert results_digest(reference) == before
 
 
