@@ -212,6 +212,24 @@ def report(
         show_answer(answer(words), form=words.form, output=output)
 
 
+@app.command(short_help="Write a run's model as a folder.")
+def export(
+    run: Annotated[str, typer.Argument(help="Run name, unique beginning of one, or run folder.", show_default=False)],
+    step: Annotated[int | None, typer.Option("--step", min=0, help="Checkpoint of this step; the last one otherwise.", show_default=False)] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="New folder; export/step-N in the run's otherwise.", show_default=False)
+    ] = None,
+    runs_dir: Annotated[Path, typer.Option("--runs-dir", help="Folder that holds the runs.")] = Path("runs"),
+    store: Annotated[Path, typer.Option("--store", help="Store file that holds the run.")] = Path("results.duckdb"),
+    as_json: AsJson = False,
+) -> None:
+    """Write the model of a checkpoint as a folder that transformers loads, with a card of its run, data and figures."""
+    from agentgym_cli.cli.show_export import show_exported_model
+    from agentgym_cli.verbs.export import export_model
+
+    show_exported_model(export_model(run, step=step, folder=output, database=store, runs_dir=runs_dir), as_json=as_json)
+
+
 @app.command(short_help="Freeze a recipe and print its digest.")
 def freeze(
     recipe: Annotated[str | None, typer.Argument(help="Recipe to freeze.", show_default=False)] = None,

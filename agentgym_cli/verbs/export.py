@@ -1,0 +1,96 @@
+"""``agentgym export RUN``: a checkpoint of a run as a model folder, with a card that says where it is from and what it can do. Loads torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from agentgym_cli.errors import RecipeError
+from agentgym_cli.learn.export import Exporting, export_folder, template_of
+from agentgym_cli.learn.model import WEIGHTS, build_model, load_weights
+from agentgym_cli.recipe.canonical import file_digest
+from agentgym_cli.recipe.data import find_data
+from agentgym_cli.recipe.frozen_file import read_frozen
+from agentgym_cli.recipe.schema.run import Run
+from agentgym_cli.report.build import build_report
+from agentgym_cli.store.opening import open_for_reading
+from agentgym_cli.store.queries import find_run
+from agentgym_cli.verbs.folders import FROZEN_FILE, Checkpoint, checkpoint_folder, find_checkpoint
+from agentgym_cli.verbs.model_card import Made, card
+from agentgym_cli.verbs.turns import turns_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportedModel:
+    """A folder that was written."""
+
+    run: str
+    step: int
+    folder: Path
+    parameters: int
+    weights: str
+    """SHA-256 of the weights file."""
+
+
+def export_model(run: str, *, step: int | None, folder: Path | None, database: Path, runs_dir: Path) -> ExportedModel:
+    """Write the model of a checkpoint, the last one where ``step`` is None, to ``folder``, or to one beside the others of the run.
+
+    Raises:
+        StoreError: the store has no such run.
+        RecipeError: the run's folder is not there.
+        PolicyError: there is no such checkpoint, or the files that the run was frozen with do not fit it any more.
+        TrainerError: the folder is there, or cannot be written.
+    """
+    home = _home(run, database, runs_dir)
+    frozen = read_frozen(home / FROZEN_FILE)
+    checkpoint = _checkpoint(home, step)
+    settings = frozen.run
+    model_folder = find_data(settings.policy.own_model.path, beside=frozen.beside, where="policy.model.path")
+    turns = turns_of(settings, beside=frozen.beside)
+    model = build_model(model_folder, seed=settings.seed, vocabulary=turns.tokens.vocabulary, context=settings.budgets.context_tokens)
+    load_weights(model, checkpoint.folder / WEIGHTS)
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    target = folder or home / "export" / checkpoint.folder.name
+    made = Made(run=home.name, step=checkpoint.step, checkpoint=file_digest(checkpoint.folder / WEIGHTS), parameters=parameters)
+    what = Exporting(
+        model=model,
+        model_folder=model_folder,
+        tokenizer_folder=turns.folder,
+        layout=turns.tokens.layout,
+        template=template_of(turns.tokens.layout) if turns.template is None else turns.template.source,
+        stop=min(turns.tokens.stop_ids),
+        generation=_generation(settings),
+        card=partial(card, frozen, made, build_report(database, home.name)),
+    )
+    export_folder(target, what)
+    return ExportedModel(run=home.name, step=checkpoint.step, folder=target, parameters=parameters, weights=file_digest(target / WEIGHTS))
+
+
+def _home(run: str, database: Path, runs_dir: Path) -> Path:
+    """The run's folder, by its path or by its name in the store."""
+    if (Path(run) / FROZEN_FILE).is_file():
+        return Path(run)
+    with open_for_reading(database) as connection:
+        name = find_run(connection, run).run
+    home = runs_dir / name
+    if not (home / FROZEN_FILE).is_file():
+        raise RecipeError(
+            f"{home}: expected the folder of run {name}, got none with {FROZEN_FILE}", "name its folder, or where it is: --runs-dir DIR"
+        )
+    return home
+
+
+def _checkpoint(home: Path, step: int | None) -> Checkpoint:
+    return find_checkpoint(home if step is None else checkpoint_folder(home, step))
+
+
+def _generation(run: Run) -> dict[str, object]:
+    sampling = run.policy.sampling
+    return {
+        "do_sample": True,
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "top_k": sampling.top_k,
+        "max_new_tokens": run.budgets.response_tokens,
+    }
