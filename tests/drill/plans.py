@@ -22,7 +22,7 @@ EVALUATION = Drilled(
         Point(name="clock", most=1, seconds=1.0),
     ),
 )
-_SMALLER = (
+SMALLER = (
     "evaluation.limit=2",
     "evaluation.horizon=3",
     "horizon.turns=[2,3]",
@@ -34,7 +34,7 @@ _SMALLER = (
 """A few seconds in all; the bonus on entropy gives every step a gradient where no episode succeeds."""
 TRAINING = Drilled(
     verb="train",
-    words=(RECIPE, *(word for word in TINY if not word.startswith(("evaluation.limit", "warm_start.demonstrations="))), *_SMALLER),
+    words=(RECIPE, *(word for word in TINY if not word.startswith(("evaluation.limit", "warm_start.demonstrations="))), *SMALLER),
     points=(
         *_EVERYWHERE,
         Point(name="behind a rename", most=4),
