@@ -6,7 +6,7 @@ import io
 import json
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TextIO
 
 from rich.console import Console
@@ -17,7 +17,7 @@ from agentgym_cli.errors import Degraded, StoreError
 if TYPE_CHECKING:
     from agentgym_cli.report.model import Report
     from agentgym_cli.store.digest import ResultsDigest
-    from agentgym_cli.store.loader import LoadReport
+    from agentgym_cli.store.rebuild import Rebuilt
     from agentgym_cli.verbs.request import Request
     from agentgym_cli.verbs.segment import Finished
 
@@ -100,9 +100,11 @@ def _show_unloaded(finished: Finished, trouble: StoreError, *, as_json: bool) ->
         print_json({"run": run.name, "folder": str(run.folder), "report": None, "problem": trouble.message, "next": trouble.hint})
 
 
-def show_rebuilt(reports: Sequence[LoadReport], *, as_json: bool) -> None:
-    """Print what a rebuild loaded, run by run."""
-    values = [{"run": r.run, "records": r.records, "torn": r.torn} for r in reports]
+def show_rebuilt(made: Rebuilt, *, as_json: bool) -> None:
+    """Print what a rebuild loaded, run by run; on stderr, where a store is that could not be opened."""
+    if made.set_aside is not None:
+        stderr_progress().warn(f"the old store could not be opened and is now {made.set_aside}; what gates decided in it is not in the new one")
+    values = [{"run": r.run, "records": r.records, "torn": r.torn} for r in made.runs]
     if as_json:
         print_json(values)
         return

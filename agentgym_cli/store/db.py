@@ -33,6 +33,10 @@ class StoreBusy(StoreError):
     """Another process holds the store; the message names it where DuckDB does."""
 
 
+class NotAStore(StoreError):
+    """The file is something else, which must be left alone."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
     """How long to wait for a store that another process holds."""
@@ -72,7 +76,19 @@ def _busy(database: Path, err: duckdb.Error) -> StoreBusy:
 
 def _unusable(database: Path, err: duckdb.Error) -> StoreError:
     first = str(err).splitlines()[0]
+    if database.is_file() and not _is_duckdb(database):
+        return NotAStore(f"{database}: expected a store, got a file of another kind", hint="name another file: --store FILE")
     return StoreError(f"{database}: cannot open the store: {first}", hint="agentgym store rebuild makes it again from the journals")
+
+
+def _is_duckdb(file: Path) -> bool:
+    """True for an empty file and for one that is marked as DuckDB's, whatever became of the rest; where it cannot be read, that is the trouble."""
+    try:
+        with file.open("rb") as opened:
+            head = opened.read(12)
+    except OSError:
+        return True
+    return head == b"" or head[8:] == b"DUCK"
 
 
 def rows_of(connection: Connection, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:

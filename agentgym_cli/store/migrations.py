@@ -8,11 +8,15 @@ from importlib.metadata import version
 
 from agentgym_cli.errors import StoreError
 from agentgym_cli.store import schema_v1, schema_v5, views_v1, views_v5
-from agentgym_cli.store.db import Connection, first_row, rows_of, transaction
+from agentgym_cli.store.db import Connection, NotAStore, first_row, rows_of, transaction
 
 Migration = Callable[[Connection], None]
 
 _RECORDS = "create table if not exists migrations (name varchar primary key, applied varchar not null, agentgym varchar not null)"
+
+
+class NewerStore(StoreError):
+    """A newer agentgym made the store."""
 
 
 def m001_tables(connection: Connection) -> None:
@@ -76,7 +80,7 @@ def pending(connection: Connection, migrations: Sequence[Migration] = MIGRATIONS
     known = {migration.__name__ for migration in migrations}
     for name, made_by in applied.items():
         if name not in known:
-            raise StoreError(
+            raise NewerStore(
                 f"{_file(connection)}: has migration {name}, expected at most {migrations[-1].__name__}",
                 hint=f"it needs agentgym {made_by} or newer: pip install 'agentgym-cli>={made_by}'",
             )
@@ -90,10 +94,11 @@ def _file(connection: Connection) -> str:
 
 def _applied(connection: Connection) -> dict[str, str]:
     tables = {str(row[0]) for row in rows_of(connection, "select table_name from information_schema.tables")}
-    if tables and "migrations" not in tables:
-        raise StoreError(
+    columns = {str(row[0]) for row in rows_of(connection, "select column_name from information_schema.columns where table_name = 'migrations'")}
+    if tables and not {"name", "applied", "agentgym"} <= columns:
+        raise NotAStore(
             f"{_file(connection)}: expected an agentgym store, got a database with tables {', '.join(sorted(tables))[:80]}",
-            hint="name another file in store.database",
+            hint="name another file: --store FILE, or store.database in the recipe",
         )
     if not tables:
         return {}

@@ -15,10 +15,9 @@ from agentgym_cli.report.gate import Decision
 from agentgym_cli.report.model import Report
 from agentgym_cli.store.diagnosis_queries import EPISODE_COLUMNS, episodes
 from agentgym_cli.store.digest import ResultsDigest, results_digest
-from agentgym_cli.store.loader import LoadReport
 from agentgym_cli.store.opening import open_for_reading
 from agentgym_cli.store.queries import find_run
-from agentgym_cli.store.rebuild import rebuild
+from agentgym_cli.store.rebuild import Rebuilt, rebuild
 from agentgym_cli.verbs.gate import decide
 
 FORMS = ("terminal", "md", "json", "html", "csv")
@@ -98,8 +97,16 @@ def check_words(words: ReportWords, *, tokens: bool = False) -> None:
         raise RecipeError(f"report {used[0]}: expected no {used[1]} with it, since one of them would be ignored")
     if tokens and words.output is not None:
         raise RecipeError("report --output: expected no --tokens with it, since one of them would be ignored")
-    if words.output is not None and words.output.is_dir():
-        raise RecipeError(f"{words.output}: expected a file to write, got a folder")
+    if words.output is not None:
+        _refuse_output(words.output, words)
+
+
+def _refuse_output(output: Path, words: ReportWords) -> None:
+    """A report must not take the place of what it is made from."""
+    if output.is_dir():
+        raise RecipeError(f"{output}: expected a file to write, got a folder")
+    if output.resolve() in {source.resolve() for source in (words.database, words.gate) if source is not None} or output.parent.name == "journal":
+        raise RecipeError(f"{output}: expected a file for the report, got what it is made from", "name another file with -o")
 
 
 def _comparisons(words: ReportWords) -> tuple[RunComparison, ...]:
@@ -130,7 +137,7 @@ def digest_results(run: str, database: Path) -> tuple[str, ResultsDigest]:
         return found.run, results_digest(connection, found.run)
 
 
-def rebuild_store(runs_dir: Path, database: Path) -> list[LoadReport]:
+def rebuild_store(runs_dir: Path, database: Path) -> Rebuilt:
     """Make a store again from the journals of all runs in a folder. Raises RecipeError when there is no such folder."""
     if not runs_dir.is_dir():
         raise RecipeError(f"{runs_dir}: expected a folder of runs, got none", "name it with --runs-dir DIR")

@@ -90,7 +90,7 @@ def test_a_missing_store_is_not_made_by_reading(tmp_path: Path) -> None:
 def test_a_file_that_is_no_store_is_named(tmp_path: Path) -> None:
     (tmp_path / "x.duckdb").write_text("hello\n" * 4000)
     for opening in (open_for_reading, open_for_writing):
-        with pytest.raises(StoreError, match=r"x\.duckdb: cannot open the store"), opening(tmp_path / "x.duckdb"):
+        with pytest.raises(StoreError, match=r"x\.duckdb: expected a store, got a file of another kind"), opening(tmp_path / "x.duckdb"):
             pass
 
 
