@@ -31,11 +31,12 @@ def page(title: str, found: Sequence[Section], labels: Sequence[str] = ()) -> st
     links = [element("li", element("a", section.title, attributes={"href": f"#s{place}"})) for place, section in enumerate(found)]
     nav = element("nav", element("ul", *links), attributes={"aria-label": "Sections"})
     top = element("header", element("h1", title), *([element("p", *badges)] if badges else []), nav)
-    main = element("main", *(_section(place, section, numbers) for place, section in enumerate(found)))
+    main = element("main", *(section_html(place, section, numbers) for place, section in enumerate(found)))
     return "<!doctype html>\n" + element("html", head, element("body", top, main), attributes={"lang": "en"}).text + "\n"
 
 
-def _section(place: int, section: Section, numbers: Iterator[int]) -> Html:
+def section_html(place: int, section: Section, numbers: Iterator[int]) -> Html:
+    """One section of a page; ``place`` is unique among its sections, ``numbers`` among its figures."""
     heading = element("h2", section.title, attributes={"id": f"h{place}"})
     blocks = [_block(block, numbers) for block in section.blocks]
     return element("section", heading, *blocks, attributes={"id": f"s{place}", "aria-labelledby": f"h{place}"})

@@ -37,7 +37,7 @@ def _all(report: Report) -> Iterator[Section]:
     yield from sections.overlaps(report)
     yield _denominators(report)
     yield from _before_and_after(report)
-    yield from _curves(report.learning)
+    yield from curves(report.learning)
     yield from _diagnosis(report)
     yield from map(_part, report.parts)
     yield from (*sections.averages(report), *sections.several_tries(report), *sections.stages(report))
@@ -110,7 +110,8 @@ def _before_and_after(report: Report) -> Iterator[Section]:
         yield Section(title=f"Before and after training: {item.split}", blocks=(grid,))
 
 
-def _curves(learning: Learning) -> Iterator[Section]:
+def curves(learning: Learning) -> Iterator[Section]:
+    """What was learned, drawn over the shaded stages of the horizon; no section where nothing was."""
     lines = [_line(curve, learning) for curve in learning.curves if curve.name != "horizon" and any(value is not None for _, value in curve.points)]
     groups: list[Block] = [Facts(pairs=(("groups", phrases.groups(learning.groups)),))] if learning.groups else []
     if lines:

@@ -30,7 +30,7 @@ def element(name: str, *children: Child, attributes: Mapping[str, object] | None
     return Html(f"<{name}{given}>{joined(children).text}</{name}>")
 
 
-_VOID = frozenset({"br", "meta"})
+_VOID = frozenset({"br", "input", "link", "meta"})
 
 
 def joined(children: Iterable[Child]) -> Html:
