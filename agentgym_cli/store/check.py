@@ -9,12 +9,13 @@ from tempfile import TemporaryDirectory
 
 from agentgym_cli.errors import StoreError
 from agentgym_cli.store.db import Connection, rows_of
-from agentgym_cli.store.digest import ResultsDigest, results_digest
+from agentgym_cli.store.digest import results_digest
 from agentgym_cli.store.journal import journal_folder, segment_files, whole_bytes
 from agentgym_cli.store.loader import load_into
 from agentgym_cli.store.opening import open_for_writing
-from agentgym_cli.store.tables import ATTEMPTS, METRICS, OUTCOMES, SCHEDULED, TURNS
+from agentgym_cli.store.tables import ATTEMPTS, METRICS, OUTCOMES, SCHEDULED, TABLES, TURNS
 
+_VIEWS = "select view_name, sql from duckdb_views() where not internal"
 _UNINDEXED = (SCHEDULED, ATTEMPTS, TURNS, OUTCOMES, METRICS)
 _NAMED = 3
 """Most rows that one fault names."""
@@ -44,6 +45,15 @@ _OTHER_OUTCOME = """
 select o.episode from outcomes_final o join attempts_final a on a.run = o.run and a.episode = o.episode and a.attempt = o.attempt
 where o.run = $run and a.outcome is distinct from o.outcome limit 3
 """
+_OTHER_COUNT = """
+select o.episode from outcomes_final o
+left join (select episode, count(*) as n from attempts_final where run = $run group by episode) a on a.episode = o.episode
+where o.run = $run and o.attempts <> coalesce(a.n, 0) limit 3
+"""
+_OTHER_FIRST = """
+select o.episode from outcomes_final o join attempts_final a on a.run = o.run and a.episode = o.episode and a.attempt = 1
+where o.run = $run and a.outcome is distinct from o.first_outcome limit 3
+"""
 _TURNS = """
 select a.episode from attempts a
 join (select segment, episode, attempt, count(*) as n, max(turn) as last from turns where run = $run group by all) t
@@ -60,6 +70,8 @@ _QUESTIONS: Mapping[str, str] = {
     "records that count although their schedule is superseded": _SUPERSEDED_SCHEDULE,
     "outcomes whose attempt is not there": _WITHOUT_ATTEMPT,
     "outcomes that differ from their attempt's": _OTHER_OUTCOME,
+    "outcomes of another number of attempts than there are": _OTHER_COUNT,
+    "outcomes that tell of another first attempt": _OTHER_FIRST,
     "attempts whose turns are not all there": _TURNS,
     "turns whose attempt is not there": _ORPHANS,
     "rows of episodes_final that the records do not say": _STALE,
@@ -103,7 +115,7 @@ def _check_run(connection: Connection, run: str, folder: Path, *, has_journal: b
     scheduled, success, failure, infra_error, missing = connection.execute(_COUNTS, named).fetchall()[0]
     digest = results_digest(connection, run)
     faults = [*_inside(connection, run)]
-    faults += _against_journal(connection, run, folder, digest) if has_journal else [f"{folder}: expected the run's journal, got none"]
+    faults += _against_journal(connection, run, folder) if has_journal else [f"{folder}: expected the run's journal, got none"]
     return RunCheck(
         run=run,
         scheduled=scheduled,
@@ -137,8 +149,8 @@ def _named(rows: Iterator[str]) -> str:
     return ", ".join(text[:100] for text in rows)
 
 
-def _against_journal(connection: Connection, run: str, folder: Path, digest: ResultsDigest) -> Iterator[str]:
-    """Faults that the journal shows: bytes that are not loaded, and results that a fresh load would have otherwise."""
+def _against_journal(connection: Connection, run: str, folder: Path) -> Iterator[str]:
+    """Faults that the journal shows: bytes that are not loaded, and rows that a fresh load would have otherwise."""
     loaded = {int(segment): int(end) for segment, end in rows_of(connection, "select segment, loaded from journals where run = ?", [run])}
     sizes = _sizes(folder)
     behind = [(segment, size - loaded.get(segment, 0)) for segment, size in sizes.items() if size != loaded.get(segment, 0)]
@@ -147,23 +159,31 @@ def _against_journal(connection: Connection, run: str, folder: Path, digest: Res
         yield f"{journal_folder(folder) / f'{segment:04d}.jsonl'}: {more}"
     yield from (f"segment {segment}: expected its journal file, got none" for segment in sorted(loaded.keys() - sizes.keys()))
     if not behind:
-        yield from _other_results(run, folder, digest)
+        yield from _other_rows(connection, run, folder)
 
 
 def _sizes(folder: Path) -> dict[int, int]:
     return {segment: whole_bytes(path) for segment, path in segment_files(folder)}
 
 
-def _other_results(run: str, folder: Path, digest: ResultsDigest) -> Iterator[str]:
+def _other_rows(connection: Connection, run: str, folder: Path) -> Iterator[str]:
     with TemporaryDirectory(prefix="agentgym-check-") as scratch:
         try:
             with open_for_writing(Path(scratch) / "again.duckdb") as again:
                 load_into(again, folder)
-                fresh = results_digest(again, run)
+                fresh, views = _contents(again, run), rows_of(again, _VIEWS)
         except StoreError as err:
             yield f"its journal cannot be loaded: {err}"
             return
-    parts = ("scheduled", "attempts", "turns", "tokens", "outcomes", "metrics")
-    differ = [name for name in parts if getattr(fresh, name) != getattr(digest, name)]
+    differ = [name for name, content in _contents(connection, run).items() if content != fresh[name]]
     if differ:
         yield f"the store has other {', '.join(differ)} than the journal"
+    edited = sorted({str(name) for name, _ in set(views) ^ set(rows_of(connection, _VIEWS))})
+    if edited:
+        yield f"views that are not as they were made: {_named(iter(edited[:_NAMED]))}"
+
+
+def _contents(connection: Connection, run: str) -> dict[str, tuple[object, ...]]:
+    """For each table that comes from journals the number of a run's rows and a sum of hashes over all their columns, in whatever order they are."""
+    sql = "select count(*), sum(hash(t)::hugeint) from {} t where run = ?"
+    return {table.name: rows_of(connection, sql.format(table.name), [run])[0] for table in TABLES}

@@ -52,6 +52,15 @@ BROKEN = {
     f"update episodes_final set outcome = 'failure' where episode = {FIRST}": "rows of episodes_final that the records do not say",
     f"update turns set text = 'else' where episode = {FIRST}": "the store has other turns than the journal",
     "update metrics set value = 2": "the store has other metrics than the journal",
+    "update outcomes set attempts = 7": "outcomes of another number of attempts than there are: eval/test/0/textcraft_0/0",
+    f"update outcomes set first_outcome = 'infra_error' where episode = {FIRST}": "outcomes that tell of another first attempt",
+    "update runs set frozen = '{}'": "the store has other runs than the journal",
+    "update segments set drift = ['x']": "the store has other segments than the journal",
+    "update attempts set seconds = 9": "the store has other attempts than the journal",
+    "update turns set cut = true": "the store has other turns than the journal",
+    "insert into servers values ('r1', 1, 1, 'http://127.0.0.1:1', 'back', null, '', 'now')": "the store has other servers than the journal",
+    "drop view per_task": "views that are not as they were made: per_task",
+    "create or replace view per_task as select 1 as x": "views that are not as they were made: per_task",
 }
 
 

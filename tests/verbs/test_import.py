@@ -76,6 +76,13 @@ def test_agenttraj_conversations_become_episodes_whose_outcome_is_not_known(tmp_
         assert rows_of(store, "select outcome from attempts") == [(None,), (None,)]
 
 
+def test_a_demonstration_in_which_the_policy_says_nothing_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "textcraft_train.json"
+    path.write_text(json.dumps([{"item_id": "textcraft_1", "conversations": [{"from": "human", "value": "Goal"}]}]), encoding="utf-8")
+    with pytest.raises(RecipeError, match="expected a turn of the policy, got .none"):
+        bring(tmp_path, path, "agenttraj", env=None)
+
+
 def test_reports_of_an_imported_run_say_so_and_what_is_not_known(tmp_path: Path) -> None:
     bring(tmp_path, logs(tmp_path / "logs", step1_0=[row()]))
     header = build_report(tmp_path / "x.duckdb", "rl").header
@@ -99,14 +106,18 @@ HOSTILE = {
     "no object": ("[1]", r"0\.json:1: expected an object, got 1"),
     "an unknown field": ('[\n{"item_id": 1, "conversations": [], "reward": 1, "more": 2}]', r"0\.json:2: .* got .*the unknown more"),
     "a missing field": ('[\n\n{"item_id": 1, "conversations": []}]', r"0\.json:3: expected a field reward, got"),
-    "a reward that is no number": (GOOD.replace('"reward": 1', '"reward": "1"'), r"0\.json:2: expected reward to be a finite number"),
-    "a reward without end": (GOOD.replace('"reward": 1', '"reward": 1e999'), "expected reward to be a finite number"),
+    "a reward that is no number": (GOOD.replace('"reward": 1', '"reward": "1"'), r"0\.json:2: expected reward to be a number below 1e\+300"),
+    "a reward without end": (GOOD.replace('"reward": 1', '"reward": 1e999'), r"expected reward to be a number below 1e\+300"),
+    "a reward of 401 digits": (GOOD.replace('"reward": 1', f'"reward": 1{"0" * 400}'), r"expected reward to be a number below 1e\+300"),
+    "a key twice": (GOOD.replace('"reward": 1', '"reward": 1, "reward": 0'), r"each key once, got .* \(a key twice\)"),
+    "half a character": (GOOD.replace("Action: get", r"\ud800 get"), r"whole texts, .* \(a lone surrogate\)"),
+    "a comma behind the last row": (GOOD[:-2] + ",\n]", "expected another row after the comma"),
     "not a number": (GOOD.replace('"reward": 1', '"reward": NaN'), "expected JSON"),
     "a task that is no number": (GOOD.replace('"item_id": 3', '"item_id": "../../3"'), "expected item_id to be a whole number from 0"),
     "a task below 0": (GOOD.replace('"item_id": 3', '"item_id": -1'), "expected item_id to be a whole number from 0"),
     "no messages": (GOOD.replace('"content"', '"text"'), "expected messages of role and content"),
     "another speaker": (GOOD.replace('"assistant"', '"critic"'), "expected who speaks to be assistant, user or system"),
-    "many levels": ("[" + '{"a":' * 100_000, "expected JSON of finite numbers and few levels"),
+    "many levels": ("[" + '{"a":' * 100_000, "expected JSON of finite numbers, whole texts, few levels"),
     "nothing": ("[]", "expected episodes in the files, got none"),
     "text behind the list": (GOOD + "[]", "expected nothing behind the list"),
 }

@@ -104,6 +104,8 @@ def agenttraj_episodes(file: Path, env: str | None) -> Iterator[ForeignEpisode]:
         spoken = [(_role(row, str(m["from"]), "gpt", ("human", "system")), str(m["value"])) for m in messages]
         given = len(spoken) > 1 and [who for who, _ in spoken[:2]] == [False, True] and messages[1].get("loss") is not True
         turns, last = _turns(spoken[2:] if given else spoken)
+        if not turns:
+            raise row.wrong("a turn of the policy", "none")
         yield ForeignEpisode(
             phase="eval", step=0, env=seen, number=int(task["number"]), reward=None, outcome=None, turns=turns, final_observation=last
         )

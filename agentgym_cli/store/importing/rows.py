@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
 from pathlib import Path
 
 from agentgym_cli.errors import RecipeError
@@ -14,7 +13,9 @@ from agentgym_cli.recipe.wording import shown
 
 LARGEST = 2 * 1024**3
 """Most bytes of one file."""
+_LARGEST_NUMBER = 1e300
 _SPACE = re.compile(r"[ \t\r\n]*")
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _HINT = "docs/store.md says what each format looks like"
 
 
@@ -42,10 +43,10 @@ class Row:
             raise self.wrong(f"a field {missing[0]}", "none")
 
     def number(self, name: str) -> float:
-        """A finite number."""
+        """A finite number that a mean can be taken of."""
         value = self.value[name]
-        if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
-            raise self.wrong(f"{name} to be a finite number", value)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < _LARGEST_NUMBER:
+            raise self.wrong(f"{name} to be a number below {_LARGEST_NUMBER:g}", value)
         return float(value)
 
     def messages(self, role: str, text: str, optional: Sequence[str] = ()) -> list[Mapping[str, object]]:
@@ -64,7 +65,7 @@ class Row:
 def read_rows(path: Path) -> Iterator[Row]:
     """The objects of a file that holds one JSON list. Raises RecipeError, naming file:line, for anything else."""
     text = _text(path)
-    decoder = json.JSONDecoder(parse_constant=_no_constant)
+    decoder = json.JSONDecoder(parse_constant=_no_constant, object_pairs_hook=_distinct)
     at = _skip(text, 0)
     if text[at : at + 1] != "[":
         raise _refused(path, text, at, f"expected a JSON list, got {shown(text[at : at + 40])}")
@@ -77,6 +78,8 @@ def read_rows(path: Path) -> Iterator[Row]:
         at = _skip(text, end)
         if text[at : at + 1] == ",":
             at = _skip(text, at + 1)
+            if text[at : at + 1] == "]":
+                raise _refused(path, text, at, "expected another row after the comma, got ]")
         elif text[at : at + 1] != "]":
             raise _refused(path, text, at, f"expected , or ] after a row, got {shown(text[at : at + 40])}")
     if _skip(text, at + 1) != len(text):
@@ -89,11 +92,31 @@ def _value(decoder: json.JSONDecoder, path: Path, text: str, at: int) -> tuple[o
     except json.JSONDecodeError as err:
         raise _refused(path, text, err.pos, f"expected JSON, got {shown(text[err.pos : err.pos + 40])} ({err.msg})") from err
     except (RecursionError, ValueError) as err:
-        raise _refused(path, text, at, f"expected JSON of finite numbers and few levels, got {shown(text[at : at + 40])}") from err
+        raise _refused(
+            path,
+            text,
+            at,
+            f"expected JSON of finite numbers, whole texts, few levels and each key once, got {shown(text[at : at + 40])} ({_why(err)})",
+        ) from err
+
+
+def _why(err: RecursionError | ValueError) -> str:
+    return "too many levels" if isinstance(err, RecursionError) else str(err)[:80]
 
 
 def _no_constant(name: str) -> object:
     raise ValueError(name)
+
+
+def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """An object whose keys are given once and whose texts can be written as UTF-8."""
+    for key, value in pairs:
+        for text in (key, value):
+            if isinstance(text, str) and _LONE_SURROGATE.search(text):
+                raise ValueError("a lone surrogate")
+    if len({key for key, _ in pairs}) < len(pairs):
+        raise ValueError("a key twice")
+    return dict(pairs)
 
 
 def _text(path: Path) -> str:
