@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from agentgym_cli.recipe.schema.algorithms import GrpoSpec
 from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.recipe.wording import listed
 from agentgym_cli.recipe.yaml import KeyPath
@@ -61,6 +62,12 @@ FEATURES = (
         key=("train", "passes_per_step"),
         asked=lambda run: run.train is not None and run.train.passes_per_step > 1,
         engines=("local", "verl"),
+    ),
+    Feature(
+        name="leaving out groups without spread",
+        key=("train", "algorithm", "filter_zero_variance"),
+        asked=lambda run: run.train is not None and isinstance(run.train.algorithm, GrpoSpec) and run.train.algorithm.filter_zero_variance,
+        engines=("local",),
     ),
     Feature(
         name="rewards on turns",

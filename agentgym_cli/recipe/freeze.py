@@ -16,6 +16,7 @@ from agentgym_cli.recipe.models import find_model_lock
 from agentgym_cli.recipe.overlap import reported
 from agentgym_cli.recipe.parts import NOT_PINNED, PARTS, Part, Parts, Sources, task_parts
 from agentgym_cli.recipe.resolve import Resolved
+from agentgym_cli.recipe.schema.algorithms import OnlineSpec
 from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.recipe.tasks import TaskLists
 
@@ -134,7 +135,7 @@ def freeze(resolved: Resolved) -> Frozen:
     sources = Sources(run=run, beside=folders)
     lists, found = _read(resolved, sources)
     parts = task_parts(lists) | found
-    warnings = (*resolved.warnings, *_unpinned(run, parts), *lists.warnings, *reported(run.about.reported_overlaps))
+    warnings = (*resolved.warnings, *_unpinned(run, parts), *lists.warnings, *_drawn_twice(run, lists), *reported(run.about.reported_overlaps))
     return Frozen(run=run, parts=parts, recipe=str(resolved.recipe_path), folders=tuple(map(str, folders)), warnings=warnings)
 
 
@@ -165,6 +166,15 @@ def _located(err: RecipeError, resolved: Resolved) -> RecipeError:
     key = _KEY.match(err.message)
     place = resolved.place(key[0]) if key else None
     return err if place is None else type(err)(f"{place}: {err.message}", err.hint)
+
+
+def _drawn_twice(run: Run, lists: TaskLists) -> Iterator[str]:
+    """A step that is larger than the list it draws from."""
+    if run.train is not None and isinstance(run.train.algorithm, OnlineSpec) and 0 < len(lists.train) < run.train.tasks_per_step:
+        yield (
+            f"train.tasks_per_step: expected at most the {len(lists.train)} tasks of the training split, got {run.train.tasks_per_step}: "
+            "a step draws some of them more than once, a group each time"
+        )
 
 
 def _unpinned(run: Run, parts: Parts) -> Iterator[str]:

@@ -29,7 +29,9 @@ _FEW = "fewer than nine steps with a value"
 
 
 def zero_variance(signals: Signals) -> Verdict:
-    """Groups that teach nothing."""
+    """Groups that teach nothing, where groups are baselines."""
+    if signals.metrics.get("groups_planned") and not signals.metrics.get("groups_zero_variance"):
+        return nothing("groups are no baselines")
     return _groups(signals, "groups_zero_variance", MOST_ZERO_VARIANCE, "have no variance")
 
 

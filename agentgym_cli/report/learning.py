@@ -37,7 +37,7 @@ def _groups(totals: Sequence[MetricTotals]) -> Groups | None:
     return Groups(
         planned=planned,
         dropped=share(sums.get("groups_dropped", 0), planned),
-        zero_variance=share(sums.get("groups_zero_variance", 0), planned),
+        zero_variance=share(sums["groups_zero_variance"], planned) if "groups_zero_variance" in sums else share(0, 0, "groups that are baselines"),
     )
 
 

@@ -10,8 +10,10 @@ import torch
 from safetensors.torch import save_file
 
 from agentgym_cli.errors import PolicyError
+from agentgym_cli.learn.batch import Example, pad
 from agentgym_cli.learn.model import WEIGHTS, build_model
-from tests.learn.models import VOCABULARY, tiny_model, weights_of
+from agentgym_cli.learn.update import action_scores
+from tests.learn.models import VOCABULARY, logp_by_hand, tiny_model, trajectory, weights_of
 
 pytestmark = pytest.mark.torch
 
@@ -90,3 +92,12 @@ def test_weights_that_are_no_safetensors_are_refused_unread(tmp_path):
     torch.save(weights_of(tiny_model()), folder / WEIGHTS)
     with pytest.raises(PolicyError, match="expected weights as safetensors"):
         build(folder, seed=None)
+
+
+def test_a_model_without_a_pad_token_is_scored_in_a_padded_batch_as_alone():
+    model = tiny_model()
+    assert model.config.pad_token_id is None
+    short, long = trajectory("oaa"), trajectory("ooooaoaaa")
+    batch = pad([Example(trajectory=item, advantage=0.0) for item in (short, long)])
+    logp = action_scores(model, batch, temperature=1.0).logp[0]
+    assert logp[batch.action_mask[0]].tolist() == pytest.approx(logp_by_hand(model, short), abs=2e-6)

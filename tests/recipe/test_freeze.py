@@ -200,6 +200,14 @@ def test_a_tokenizer_and_a_chat_template_of_their_own_are_frozen(tmp_path: Path)
     assert changed(before, frozen_at(recipe)) == {"tokenizer"}
 
 
+def test_a_step_larger_than_the_list_it_draws_from_is_a_warning(tmp_path: Path) -> None:
+    # the manifest has two tasks to train on
+    (warning,) = frozen_at(write_recipe(tmp_path), "train.tasks_per_step=3").warnings
+    assert warning.startswith(
+        "train.tasks_per_step: expected at most the 2 tasks of the training split, got 3: a step draws some of them more than once"
+    )
+
+
 def test_overlaps_that_others_reported_are_repeated_as_warnings(tmp_path: Path) -> None:
     note = "about: {reported_overlaps: [{split: test, tasks: 61, source: a user's count}]}\n"
     (warning,) = frozen_at(write_recipe(tmp_path, RECIPE + note)).warnings

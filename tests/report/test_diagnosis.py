@@ -68,6 +68,12 @@ def found(signals: Signals) -> dict[str, Finding]:
     return {finding.rule: finding for finding in diagnose(signals, "r1")}
 
 
+def test_groups_that_are_no_baselines_are_not_said_to_have_variance() -> None:
+    without = {name: values for name, values in healthy().metrics.items() if name != "groups_zero_variance"}
+    finding = found(healthy(metrics=without))["groups without variance"]
+    assert (finding.state, finding.said) == (NO_DATA, "groups are no baselines")
+
+
 @pytest.mark.parametrize("name", FIRES)
 def test_a_rule_fires_alone_just_above_its_threshold(name: str) -> None:
     states = {rule: finding.state for rule, finding in found(FIRES[name]).items()}
