@@ -106,7 +106,8 @@ UNITS = re.compile(
 
 def test_every_count_and_duration_says_what_of() -> None:
     plain = {"clip", "learning_rate", "critic_learning_rate", "weight_decay", "temperature", "scale", "seed", "max_gradient_norm", "discount",
-             "gae_lambda", "alpha", "kl_coefficient", "entropy_coefficient", "value_clip", "success_at_least", "clip_high", "critic_weight_decay", "critic_max_gradient_norm", "importance_cap"}  # fmt: skip
+             "gae_lambda", "alpha", "kl_coefficient", "entropy_coefficient", "value_clip", "success_at_least",
+             "clip_high", "critic_weight_decay", "critic_max_gradient_norm", "importance_cap"}  # fmt: skip
     bare = [
         f"{path}.{name}"
         for path, name, annotation, said in _fields()
