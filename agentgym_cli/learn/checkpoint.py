@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from agentgym_cli.episode.policies.sampler import CausalModel
 from agentgym_cli.errors import TrainerError
-from agentgym_cli.learn.model import WEIGHTS, load_weights
+from agentgym_cli.learn.model import WEIGHTS, adapter_names, load_weights
 
 OPTIMIZER = "optimizer.safetensors"
 STATE = "state.json"
@@ -103,9 +103,11 @@ def load_checkpoint(
 
 
 def _weights(model: CausalModel) -> dict[str, Tensor]:
-    """Tensors of the model, a tied head left out."""
+    """Tensors of the model, a tied head left out; of a model with adapters theirs alone, the others being those of its folder."""
+    adapters = adapter_names(model)
     tied = {"lm_head.weight"} if model.config.tie_word_embeddings else set()
-    return {name: tensor.detach().contiguous() for name, tensor in model.state_dict().items() if name not in tied}
+    kept = {name: tensor for name, tensor in model.state_dict().items() if (name in adapters if adapters else name not in tied)}
+    return {name: tensor.detach().contiguous() for name, tensor in kept.items()}
 
 
 def _moments(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

@@ -63,8 +63,16 @@ def recompute_activations(model: CausalModel) -> None:
         layer.training = True
 
 
+def adapter_names(model: nn.Module) -> frozenset[str]:
+    """Names of the parameters of low-rank adapters; empty for a model without."""
+    return frozenset(name for name, _ in model.named_parameters() if ".lora_A." in name or ".lora_B." in name)
+
+
 def load_weights(model: CausalModel, path: Path) -> None:
-    """Read safetensors into ``model``; a tied head may be left out. Raises PolicyError on a file that is not of this model."""
+    """Read safetensors into ``model``: of a model with adapters theirs alone; a tied head may be left out.
+
+    Raises PolicyError on a file that is not of this model.
+    """
     try:
         tensors = load_file(path)
     except (OSError, ValueError, SafetensorError) as err:
@@ -73,9 +81,12 @@ def load_weights(model: CausalModel, path: Path) -> None:
         missing, unexpected = model.load_state_dict(tensors, strict=False)
     except RuntimeError as err:
         raise PolicyError(f"{path}: expected tensors of the shapes of config.json, got {str(err)[:300]}") from err
+    adapters = adapter_names(model)
     tied = {"lm_head.weight"} if model.config.tie_word_embeddings else set()
-    if unexpected or set(missing) - tied:
-        raise PolicyError(f"{path}: expected the tensors of config.json, got missing {sorted(set(missing) - tied)[:3]}, unknown {unexpected[:3]}")
+    lacking = set(missing) & adapters if adapters else set(missing) - tied
+    if unexpected or lacking:
+        whose = "the adapters of train.lora" if adapters else "the tensors of config.json"
+        raise PolicyError(f"{path}: expected {whose}, got missing {sorted(lacking)[:3]}, unknown {unexpected[:3]}")
 
 
 def _config(folder: Path) -> Qwen2Config | LlamaConfig:

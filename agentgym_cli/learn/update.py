@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from agentgym_cli.episode.policies.sampler import CausalModel
 from agentgym_cli.errors import TrainerError
 from agentgym_cli.learn.batch import Batch
+from agentgym_cli.learn.model import adapter_names
 
 Precision = Literal["float32", "bfloat16"]
 """Of the products inside a network; weights, probabilities and losses are float32."""
@@ -37,9 +38,13 @@ class Update:
 
 
 def make_optimizer(model: nn.Module, *, weight_decay: float, parameters: Literal["all", "gains"] = "all") -> torch.optim.AdamW:
-    """AdamW over all parameters, or over the vectors among them (gains of the norms, biases), the rest frozen; each update gives its rate."""
-    for parameter in model.parameters():
-        parameter.requires_grad_(parameters == "all" or parameter.dim() == 1)
+    """AdamW over all parameters, or over the vectors among them (gains of the norms, biases), the rest frozen; each update gives its rate.
+
+    Of a model with adapters these are all that is trained.
+    """
+    adapters = adapter_names(model)
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(name in adapters if adapters else parameters == "all" or parameter.dim() == 1)
         parameter.grad = None
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     return torch.optim.AdamW(trained, lr=0.0, betas=(0.9, 0.99), weight_decay=weight_decay, fused=True)

@@ -87,7 +87,7 @@ class Setting:
 
     async def play_own(self, schedule: Sequence[ScheduledEpisode], *, version: int) -> list[Candidate]:
         """Scored episodes of the present policy that have something to learn."""
-        self.engine.decoder.load(version)
+        self.engine.load(version)
         results, _ = await self.stage.play(schedule, self.engine.policy(None), announce="explore")
         refuse_provoked_errors(results, self.spec.max_action_induced_share, version + 1)
         return [found for result in results if (found := _candidate(result)) is not None]

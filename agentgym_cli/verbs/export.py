@@ -8,6 +8,7 @@ from pathlib import Path
 
 from agentgym_cli.errors import RecipeError
 from agentgym_cli.learn.export import Exporting, export_folder, template_of
+from agentgym_cli.learn.lora import Adapted
 from agentgym_cli.learn.model import WEIGHTS, build_model, load_weights
 from agentgym_cli.recipe.canonical import file_digest
 from agentgym_cli.recipe.data import find_data
@@ -48,8 +49,13 @@ def export_model(run: str, *, step: int | None, folder: Path | None, database: P
     settings = frozen.run
     model_folder = find_data(settings.policy.own_model.path, beside=frozen.beside, where="policy.model.path")
     turns = turns_of(settings, beside=frozen.beside)
-    model = build_model(model_folder, seed=settings.seed, vocabulary=turns.tokens.vocabulary, context=settings.budgets.context_tokens)
+    # A checkpoint of adapters is of the folder's own weights.
+    seed = settings.seed if settings.policy.own_model.weights == "seed" else None
+    model = build_model(model_folder, seed=seed, vocabulary=turns.tokens.vocabulary, context=settings.budgets.context_tokens)
+    lora = None if settings.train is None else settings.train.lora
+    adapted = None if lora is None else Adapted(model, lora, seed=settings.seed)
     load_weights(model, checkpoint.folder / WEIGHTS)
+    model = model if adapted is None else adapted.merge()
     parameters = sum(parameter.numel() for parameter in model.parameters())
     target = folder or home / "export" / checkpoint.folder.name
     made = Made(run=home.name, step=checkpoint.step, checkpoint=file_digest(checkpoint.folder / WEIGHTS), parameters=parameters)

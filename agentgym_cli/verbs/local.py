@@ -18,6 +18,7 @@ from agentgym_cli.learn.checkpoint import load_checkpoint, save_checkpoint
 from agentgym_cli.learn.demonstrations import demonstration
 from agentgym_cli.learn.experience import Member
 from agentgym_cli.learn.local import OnlineTrainer
+from agentgym_cli.learn.lora import Adapted
 from agentgym_cli.learn.model import WEIGHTS, build_model, load_weights
 from agentgym_cli.learn.rewards import RewardKind, member_of
 from agentgym_cli.learn.runtime import settle
@@ -54,11 +55,20 @@ class LocalEngine:
             device=device,
             recompute=run.engine.activation_checkpointing,
         )
-        self.decoder = TorchDecoder(self.model, slots=run.engine.slots, context=context, stop_ids=self.tokens.stop_ids)
+        lora = None if run.train is None else run.train.lora
+        self.adapted = None if lora is None else Adapted(self.model, lora, seed=run.seed)
+        sampled = self.model if self.adapted is None else self.adapted.merge()
+        self.decoder = TorchDecoder(sampled, slots=run.engine.slots, context=context, stop_ids=self.tokens.stop_ids)
 
     def take_weights(self, folder: Path, step: int) -> None:
         """Take the weights of a checkpoint. Raises PolicyError when they are not this model's."""
         load_weights(self.model, folder / WEIGHTS)
+        self.load(step)
+
+    def load(self, step: int) -> None:
+        """Sample from the weights as they are now, which are those of ``step``."""
+        if self.adapted is not None:
+            self.adapted.merge()
         self.decoder.load(step)
 
     @property
@@ -112,7 +122,7 @@ def _demonstrations(engine: LocalEngine, results: Sequence[EpisodeResult]) -> li
 async def evaluate(engine: LocalEngine, splits: Mapping[str, Sequence[Task]], stage: Stage, *, phase: str, step: int) -> None:
     """Judge the model as it is on every split, at the evaluation's temperature and horizon."""
     spec = engine.run.evaluation
-    engine.decoder.load(step)
+    engine.load(step)
     schedule = evaluation_schedule(splits, phase=phase, step=step, samples=spec.samples_per_task, horizon=spec.horizon, limit=spec.limit)
     await stage.play(schedule, engine.policy(spec.temperature), announce=phase.replace("_", " "))
 
@@ -172,7 +182,7 @@ async def reinforce(keeper: Keeper, tasks: Sequence[Task], splits: Mapping[str, 
     for step, horizon in steps_after(engine.run.horizon, after=after, steps=spec.steps):
         await evaluate_if_due(engine, splits, stage, done=step - 1)
         began = time.monotonic()
-        engine.decoder.load(step - 1)
+        engine.load(step - 1)
         drawn = tasks_at(tasks, engine.run.seed, step, spec.tasks_per_step)
         schedule = training_schedule(drawn, step=step, group_size=spec.algorithm.group_size, horizon=horizon)
         results, tally = await stage.play(schedule, policy, announce=None)
