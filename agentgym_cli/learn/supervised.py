@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol, TypeAlias
 
 import torch
 from torch import Tensor
@@ -17,11 +18,18 @@ from torch import Tensor
 from agentgym_cli.episode.policies.sampler import CausalModel
 from agentgym_cli.episode.types import Trajectory
 from agentgym_cli.errors import TrainerError
-from agentgym_cli.learn.batch import Batch, Example, pieces, with_action_tokens
+from agentgym_cli.learn.batch import PIECE_TOKENS, Batch, Example, pieces, with_action_tokens
 from agentgym_cli.learn.losses import supervised_loss
-from agentgym_cli.learn.update import action_scores, make_optimizer, update
+from agentgym_cli.learn.update import Precision, action_scores, make_optimizer, update
 
 MAX_GRADIENT_NORM = 1.0
+Optimizer: TypeAlias = torch.optim.Optimizer
+
+
+class StoredTrainer(Protocol):
+    """What makes updates from stored data; a checkpoint keeps its optimizer."""
+
+    optimizer: Optimizer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +54,13 @@ class SupervisedTrainer:
         *,
         learning_rate: float,
         max_gradient_norm: float = MAX_GRADIENT_NORM,
-        optimizer: torch.optim.Optimizer | None = None,
+        optimizer: Optimizer | None = None,
         name: str = "warm start",
+        pass_tokens: int = PIECE_TOKENS,
+        precision: Precision = "float32",
     ) -> None:
         """``optimizer``: one of the model's own parameters; None makes AdamW over all of them. ``name``: what errors call a step's part."""
+        self._pass_tokens, self._precision = pass_tokens, precision
         self._model = model
         self._learning_rate = learning_rate
         self._max_gradient_norm = max_gradient_norm
@@ -64,13 +75,14 @@ class SupervisedTrainer:
         """
         where = f"{self._name} step {step}"
         examples = with_action_tokens([Example(trajectory=demonstration, advantage=0.0) for demonstration in demonstrations])
-        batches = pieces(examples)
+        batches = pieces(examples, tokens=self._pass_tokens)
         tokens = sum(batch.action_tokens for batch in batches)
         if not tokens:
             raise TrainerError(f"{where}: expected demonstrations with action tokens, got none in {len(demonstrations)}")
 
         def loss_of(batch: Batch) -> Tensor:
-            return supervised_loss(action_scores(self._model, batch, temperature=1.0).logp, batch.action_mask) / tokens
+            scores = action_scores(self._model, batch, temperature=1.0, precision=self._precision)
+            return supervised_loss(scores.logp, batch.action_mask) / tokens
 
         made = update(
             self._model,

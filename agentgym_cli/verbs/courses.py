@@ -7,8 +7,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Protocol
 
-import torch
-
 from agentgym_cli.episode.policies.oracle import OraclePolicy
 from agentgym_cli.episode.runner import EpisodeResult
 from agentgym_cli.episode.types import Outcome, ScheduledEpisode, Task, Trajectory
@@ -19,7 +17,7 @@ from agentgym_cli.learn.local import learning_rate_at
 from agentgym_cli.learn.pairs import Candidate, Pair, pairs_of
 from agentgym_cli.learn.preferences import PreferenceTrainer, Reference, cached_reference
 from agentgym_cli.learn.schedules import horizon_at, tasks_at
-from agentgym_cli.learn.supervised import SupervisedTrainer
+from agentgym_cli.learn.supervised import Optimizer, StoredTrainer, SupervisedTrainer
 from agentgym_cli.learn.update import make_optimizer
 from agentgym_cli.recipe.schema.algorithms import AgentEvolSpec, DpoSpec, SftSpec
 from agentgym_cli.recipe.schema.learning import TrainSpec
@@ -37,16 +35,10 @@ EXPLORED = "explored"
 """Folder of a run with what it explored, one file for each step that explored."""
 
 
-class Trainer(Protocol):
-    """What makes updates."""
-
-    optimizer: torch.optim.Optimizer
-
-
 class Course(Protocol):
     """A way of learning."""
 
-    def begin(self) -> Trainer:
+    def begin(self) -> StoredTrainer:
         """Make the trainer, while the model has the weights of step 0."""
         ...
 
@@ -76,7 +68,7 @@ class Setting:
         turns = horizon_at(engine.run.horizon, 1)
         return Laying(engine.tokens, system_prompt=engine.system_prompt, turns=turns, context=engine.decoder.context)
 
-    def optimizer(self) -> torch.optim.Optimizer:
+    def optimizer(self) -> Optimizer:
         """AdamW over what the recipe trains."""
         return make_optimizer(self.engine.model, weight_decay=self.spec.weight_decay, parameters=self.spec.parameters)
 

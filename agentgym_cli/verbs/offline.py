@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from agentgym_cli.episode.types import Task
 from agentgym_cli.learn.checkpoint import load_checkpoint, save_checkpoint
 from agentgym_cli.learn.model import WEIGHTS, load_weights
-from agentgym_cli.verbs.courses import Course, Numbers, Setting, Trainer
+from agentgym_cli.learn.supervised import StoredTrainer
+from agentgym_cli.verbs.courses import Course, Numbers, Setting
 from agentgym_cli.verbs.folders import Checkpoint, checkpoint_folder
 from agentgym_cli.verbs.local import evaluate_if_due
 from agentgym_cli.verbs.progress import Cell
@@ -21,7 +22,7 @@ class StoredLearning:
 
     def __init__(self, setting: Setting, course: Course, splits: Mapping[str, Sequence[Task]], *, digest: str) -> None:
         self._setting, self._course, self._splits, self._digest = setting, course, splits, digest
-        self._trainer: Trainer | None = None
+        self._trainer: StoredTrainer | None = None
 
     def begin(self, found: Checkpoint | None) -> None:
         """Start from the model as it is, kept as step 0, or go on from a checkpoint. Raises TrainerError for another run's checkpoint."""
