@@ -42,6 +42,7 @@ def test_promise_09_a_store_that_can_never_be_loaded_is_refused_before_anything_
     assert not (tmp_path / "my runs").exists()
 
 
+@pytest.mark.slow
 def test_a_store_that_another_holds_is_no_reason_not_to_start(tmp_path: Path) -> None:
     database = tmp_path / "x.duckdb"
     with open_for_writing(database):
@@ -57,6 +58,7 @@ def ended(folder: Path) -> Finished:
     return Finished(prepared=run, degraded="infra share", store_trouble=recorder.store_trouble)
 
 
+@pytest.mark.slow
 def test_a_run_whose_store_could_not_be_loaded_says_so_to_machines_and_exits_7(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     finished = ended(tmp_path)
     with pytest.raises(StoreError) as caught:
@@ -67,6 +69,7 @@ def test_a_run_whose_store_could_not_be_loaded_says_so_to_machines_and_exits_7(t
     assert caught.value.exit_code == ExitCode.STORE
 
 
+@pytest.mark.slow
 def test_one_of_several_runs_whose_store_could_not_be_loaded_fails_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     finished = ended(tmp_path)
     with pytest.raises(StoreError, match="played and kept, but not reported"):
@@ -74,6 +77,7 @@ def test_one_of_several_runs_whose_store_could_not_be_loaded_fails_the_command(t
     assert [each["run"] for each in json.loads(capsys.readouterr().out)] == [finished.prepared.name] * 2
 
 
+@pytest.mark.slow
 def test_the_hint_of_a_run_that_waits_for_its_store_works_when_it_is_typed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     finished = ended(tmp_path / "a folder")
     finished.prepared.database.rmdir()

@@ -327,6 +327,7 @@ def test_calls_that_their_caller_gives_up_at_the_deadline_count_and_calls_given_
 OUTAGES = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 60), st.integers(1, 30)), max_size=4)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(outages=OUTAGES, sessions=st.integers(1, 60), together=st.integers(1, 12))
 def test_whatever_servers_do_every_session_ends_and_a_server_that_was_given_up_is_tried_once_a_pause(

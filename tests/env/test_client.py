@@ -261,6 +261,7 @@ async def test_a_route_that_the_dialect_lacks_is_a_4xx_without_a_call(call):
     assert world.calls == ["create"]
 
 
+@pytest.mark.slow
 async def test_many_episodes_at_once_each_see_their_own_world():
     world = ToyWorld()
     client = client_of(world)

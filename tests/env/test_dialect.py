@@ -22,6 +22,7 @@ def edited(folder: Path, old: str, new: str) -> Dialect:
     return load_dialect(folder / "mine.yaml")
 
 
+@pytest.mark.slow
 def test_every_shipped_dialect_loads_by_name():
     assert "textcraft" in shipped_dialects()
     for name in shipped_dialects():
@@ -169,6 +170,7 @@ def test_promise_08_an_unknown_dialect_is_refused_with_the_nearest_name():
     assert caught.value.hint == "did you mean textcraft? A dialect of your own is named by its path"
 
 
+@pytest.mark.slow
 def test_promise_11_a_prompt_beyond_bounds_is_refused(tmp_path):
     edited(tmp_path, "name: textcraft", "name: mine")
     (tmp_path / "textcraft.txt").write_text("x" * 70_000)

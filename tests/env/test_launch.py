@@ -45,6 +45,7 @@ async def test_servers_run_inside_the_block_and_are_gone_after_it():
     assert not any(map(alive, pids))
 
 
+@pytest.mark.slow
 async def test_servers_are_gone_after_a_failure_and_after_a_cancel():
     pids = []
 

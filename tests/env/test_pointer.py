@@ -47,6 +47,7 @@ def test_a_bare_body_has_only_itself(document):
         resolve(document, "/0")
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(max_size=5), st.integers(), max_size=5))
 def test_every_key_can_be_named(document):
     for key, value in document.items():

@@ -36,6 +36,7 @@ def failures(checks: dict[str, CheckResult]) -> list[str]:
     return [name for name, check in checks.items() if check.result == "fail"]
 
 
+@pytest.mark.slow
 async def test_a_healthy_server_passes_every_check():
     checks = await probed(ToyWorld("sticky"))
     assert {name for name, check in checks.items() if check.result != "pass"} == {"task_range", "replicas"}
@@ -43,11 +44,13 @@ async def test_a_healthy_server_passes_every_check():
     assert checks["replicas"].detail == "there is one server"
 
 
+@pytest.mark.slow
 async def test_no_alarm_on_a_healthy_server_over_many_runs():
     for _ in range(5):
         assert failures(await probed(ToyWorld())) == []
 
 
+@pytest.mark.slow
 async def test_the_probe_closes_every_session_it_opens():
     world = ToyWorld()
     await probed(world)
@@ -55,6 +58,7 @@ async def test_the_probe_closes_every_session_it_opens():
     assert world.sessions == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "named"),
     [
@@ -85,6 +89,7 @@ async def test_promise_09_the_probe_names_what_a_faulty_server_gets_wrong(fault,
     assert failures(checks) == named, {name: checks[name].detail for name in failures(checks)}
 
 
+@pytest.mark.slow
 async def test_done_that_does_not_stay_is_a_known_deviation_where_the_dialect_says_so_and_a_failure_where_not():
     known = (await probed(ToyWorld()))["done_latching"]
     assert known.result == "known deviation"
@@ -98,6 +103,7 @@ async def test_without_an_oracle_its_checks_are_not_applicable():
     assert failures(checks) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["shared inventory", "answers for another session"])
 async def test_sessions_that_touch_are_found_without_an_oracle_too(fault):
     without = replace(TEXTCRAFT, spec=replace(TEXTCRAFT.spec, routes=replace(TEXTCRAFT.spec.routes, oracle=None)))
@@ -128,6 +134,7 @@ async def test_a_refused_connection_is_a_result():
     assert {check.detail for check in others} == {"not run, since health failed"}
 
 
+@pytest.mark.slow
 async def test_servers_are_probed_side_by_side_and_reported_in_order():
     world = ToyWorld()
     async with world.http() as http:
@@ -150,6 +157,7 @@ async def test_latency_is_told_in_milliseconds():
     assert re.fullmatch(r"p50 \d+\.\d ms, p95 \d+\.\d ms over 5 steps", (await probed(ToyWorld()))["latency"].detail)
 
 
+@pytest.mark.slow
 async def test_the_full_level_reads_every_pinned_task(monkeypatch):
     monkeypatch.setitem(EFFORT, "full", replace(EFFORT["full"], resets=10, timed_steps=1, creates=4, rung_calls=3, cycles=2))
     tasks = [(index, content_digest(prompt(index))) for index in range(40)]

@@ -177,6 +177,7 @@ class Full(ToyWorld):
         return reply({"error": "full"}) if self.opened >= 50 else super().create()
 
 
+@pytest.mark.slow
 async def test_places_that_are_never_freed_are_named():
     assert (await outcome("leak", bench(Full()))).startswith(
         "NotMet: expected a session like every one before, got reported_error after 50 were made and closed: POST /create at http://toy: "
@@ -205,6 +206,7 @@ server.serve_forever()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kept", "said"),
     [

@@ -111,6 +111,7 @@ def test_the_recorded_refusals_are_called_invalid(name, refused):
     assert len(played) > len(refused)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FAMILIES)
 async def test_promise_09_the_probe_finds_at_a_recorded_server_what_its_dialect_declares(name):
     server, dialect = Recorded(name), load_dialect(name)

@@ -87,6 +87,7 @@ async def test_the_client_plays_the_recorded_episode_up_to_done_in_the_recorded_
         await session.step("inventory")
 
 
+@pytest.mark.slow
 async def test_promise_09_the_probe_is_content_with_the_recorded_server():
     replay = Replay()
     async with replay.http() as http:

@@ -45,6 +45,7 @@ async def cause_of(call) -> InfraCause:
     return caught.value.cause
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 async def test_promise_09_a_server_as_it_is_known_passes_but_for_what_its_dialect_declares(family):
     server, dialect = server_of(family), load_dialect(family)
@@ -59,6 +60,7 @@ async def test_promise_09_a_server_as_it_is_known_passes_but_for_what_its_dialec
     assert server.sessions == {} or dialect.spec.routes.close is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 async def test_what_a_dialect_declares_would_otherwise_be_a_failure(family):
     dialect = load_dialect(family)
@@ -69,6 +71,7 @@ async def test_what_a_dialect_declares_would_otherwise_be_a_failure(family):
     assert {check.name for check in report.servers[0].failed} == set(dialect.spec.deviations) - NEED_AN_ORACLE - NOT_HERE - blocked
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", [family for family in FAMILIES if family not in TOOLS[1:]])
 async def test_a_server_of_another_family_is_told_apart(family):
     for other in set(FAMILIES) - {family, *TOOLS[1:]}:

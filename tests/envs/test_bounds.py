@@ -136,6 +136,7 @@ class SlowOpening(SlowWorld):
         return super().open()
 
 
+@pytest.mark.slow
 async def test_a_call_for_which_no_thread_becomes_free_is_not_made() -> None:
     calls = Calls(threads=True, seconds=0.25, most=1)
     gate, made = threading.Event(), []

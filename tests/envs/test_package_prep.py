@@ -195,6 +195,7 @@ def test_the_oracle_fulfils_every_order() -> None:
     assert lengths == {6: 80, 10: 30, 9: 10}
 
 
+@pytest.mark.slow
 def test_reward_and_verifier_agree_in_random_play() -> None:
     rng = random.Random(1)
     names = (*THINGS, *MATERIALS)

@@ -175,6 +175,7 @@ def test_mended_a_simulator_that_fails_costs_one_session_its_task_and_is_replace
     assert pid_of(session) != pid
 
 
+@pytest.mark.slow
 def test_mended_a_simulator_that_hangs_is_ended_when_its_time_is_up(tmp_path: Path) -> None:
     world = fake_world(tmp_path, seconds=1.5)
     session = world.open()
@@ -243,6 +244,7 @@ def test_a_task_that_cannot_be_loaded_takes_no_room(world: SciWorld) -> None:
     assert len(world.pool) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mode", "why"), [("broken", r"got \[\]"), ("stranger", "did not start"), ("silent", "nothing printed in time")])
 def test_a_program_that_is_no_simulator_is_refused_and_ended(tmp_path: Path, mode: str, why: str) -> None:
     before = children_of(os.getpid())

@@ -175,6 +175,7 @@ def test_a_plan_that_needs_more_of_an_item_than_can_be_held_is_refused() -> None
         plan(book, book.recipes, "shelf")
 
 
+@pytest.mark.slow
 def test_a_plan_of_too_many_crafts_in_a_row_is_refused() -> None:
     book = Book(name="x", recipes=tuple(parse_recipe(f"craft 1 item {n} using 1 item {n - 1}") for n in range(1, 402)), tags={})
     assert len(plan(book, book.recipes, "item 200")) == 201

@@ -55,6 +55,7 @@ def test_special_tokens_lay_out_a_turn(tokenizer: Tokenizer) -> None:
     assert tokenizer.decode(tokenizer.encode(turn).ids) == "Got 3 flax inventory"
 
 
+@pytest.mark.slow
 def test_everything_said_in_every_laptop_task_is_known_and_decodes_to_itself(tokenizer: Tokenizer) -> None:
     goals = len(LAPTOP.goals)
     session = TextCraft(book=LAPTOP).open()

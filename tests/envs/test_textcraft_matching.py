@@ -30,12 +30,14 @@ def by_trying_every_order(wanted: list[Ingredient], given_parts: list[Ingredient
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.lists(WANTED, max_size=5), st.lists(PARTS, max_size=5))
 def test_a_recipe_is_satisfied_exactly_where_some_order_of_the_inputs_is(wanted: list[Ingredient], parts: list[Ingredient]) -> None:
     assert satisfies(BOOK, tuple(wanted), parts) == by_trying_every_order(wanted, parts)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.lists(WANTED, min_size=1, max_size=5).flatmap(lambda wanted: st.tuples(st.just(wanted), chosen(wanted))))
 def test_members_of_what_is_asked_for_satisfy_it_in_any_order(case: tuple[list[Ingredient], list[Ingredient]]) -> None:

@@ -72,6 +72,7 @@ def test_a_text_over_the_limit_holds_no_action(rule: ActionRule) -> None:
     assert not read_action("Action: " + "a" * (MAX_TEXT_CHARS - 7), rule).valid
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.text(st.characters(exclude_categories=[]), max_size=200))
 def test_promise_11_any_text_gives_an_action_that_can_be_sent(text: str) -> None:

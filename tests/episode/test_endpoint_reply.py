@@ -40,6 +40,7 @@ BODIES = ANY | st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(BODIES, st.sampled_from(["chat", "completions"]), st.booleans())
 def test_promise_11_any_document_is_a_response_or_a_protocol_error(body: Any, api: Api, calls: bool) -> None:

@@ -105,6 +105,7 @@ def test_done_on_the_last_turn_of_the_horizon_is_done() -> None:
     assert play(FakeEnv(answer=solve_in(2)), episode=make_episode(horizon=2)).stop is StopReason.DONE
 
 
+@pytest.mark.slow
 def test_a_thousand_turns() -> None:
     result = play(FakeEnv(answer=solve_in(1000)), episode=make_episode(horizon=1000))
     assert (len(result.turns), result.outcome) == (1000, Outcome.SUCCESS)

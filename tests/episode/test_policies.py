@@ -138,6 +138,7 @@ def test_the_floor_finds_what_textcraft_lists() -> None:
     }
 
 
+@pytest.mark.slow
 def test_the_floor_draws_evenly_and_from_the_first_observation_when_the_present_one_lists_nothing() -> None:
     env = FakeEnv(first=lambda index: LISTING, answer=lambda task, action, turn: StepReply(observation="Got it", reward=0.0, done=False))
     result = play(textcraft_floor(), env, horizon=2_400)

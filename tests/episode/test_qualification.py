@@ -24,22 +24,26 @@ def judged(source: str, *, rewritten: str | None = None, system_prompt: str = ""
     return check_template(tokens, chat_template(source), facts, system_prompt=system_prompt, rewritten=rewritten)
 
 
+@pytest.mark.slow
 def test_a_plain_template_passes_and_the_check_says_where_an_action_would_merge() -> None:
     said = judged(CHATML)
     assert said.startswith("6 contexts equal, token for token; an action that begins with '\\n\\n' would merge")
     assert said.endswith("earlier turns stay as they are")
 
 
+@pytest.mark.slow
 def test_instructions_of_the_templates_own_are_said_where_the_recipe_says_none() -> None:
     assert "adds instructions of its own: 'Be kind.'" in judged(POLITE)
     assert "instructions of its own" not in judged(POLITE, system_prompt="Be quick.")
 
 
+@pytest.mark.slow
 def test_stripped_observations_are_said() -> None:
     with pytest.raises(Known, match="white space around observations is left out"):
         judged(STRIPPING)
 
 
+@pytest.mark.slow
 def test_a_template_that_rewrites_history_fails_unless_the_recipe_appends() -> None:
     with pytest.raises(NotMet, match=r"thoughts are lost; prompt\.history=append"):
         judged(FORGETFUL, rewritten="thoughts are lost")
@@ -47,6 +51,7 @@ def test_a_template_that_rewrites_history_fails_unless_the_recipe_appends() -> N
         judged(FORGETFUL)
 
 
+@pytest.mark.slow
 def test_a_layout_that_is_not_the_templates_is_shown_at_its_first_difference() -> None:
     tokens, facts = laid_out(CHATML)
     wrong = TurnTokens(BYTES, replace(tokens.layout, before_later=tokens.layout.before_later.lstrip("\n")))
@@ -58,6 +63,7 @@ def test_a_format_of_our_own_is_compared_with_its_own_text() -> None:
     assert check_template(TurnTokens(BYTES, "chatml"), None, None, system_prompt="r", rewritten=None).startswith("6 contexts equal")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", [CHATML, FORGETFUL, STRIPPING, POLITE])
 async def test_promise_05_masks_cover_what_was_sampled_and_nothing_else(source: str) -> None:
     tokens = laid_out(source)[0]

@@ -69,6 +69,7 @@ def test_an_empty_schedule_has_no_results() -> None:
 FAULTS = st.sampled_from([None, BROKEN, "hang", RuntimeError("bug"), EnvFailure(InfraCause.TIMEOUT, "late")])
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
     count=st.integers(1, 7),

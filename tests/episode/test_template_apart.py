@@ -24,6 +24,7 @@ def test_conversations_are_rendered_apart_as_they_are_here() -> None:
     assert render_apart(chat_template(CHATML), [said, said[:0]]) == [chat_template(CHATML).render(said), "<|im_start|>assistant\n"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "reason"),
     [
@@ -40,6 +41,7 @@ def test_promise_11_a_template_without_bounds_is_refused_within_them(source: str
         layout_apart(chat_template(source), ADDED, cpu_seconds=1)
 
 
+@pytest.mark.slow
 def test_promise_11_a_template_that_bides_its_time_is_refused_when_it_is_rendered() -> None:
     said: list[Message] = [{"role": "user", "content": "now"}]
     for source, reason in ((ENDLESS_LOOPS, "no end within 1 s"), ("{{ 'a' * 70000 }}", "at most 65,536 characters of a few messages, got 70,")):

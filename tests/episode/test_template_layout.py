@@ -37,6 +37,7 @@ def whole(source: str, *said: tuple[str, str]) -> list[int]:
     return ids
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=50)
 @given(st.lists(PLAIN, min_size=1, max_size=4), PLAIN)
 def test_contexts_are_those_of_the_template_whatever_is_observed(observations: list[str], instructions: str) -> None:
@@ -115,6 +116,7 @@ def test_promise_11_an_observation_changes_no_turn(hostile: str) -> None:
     assert "49" not in tokens.written(tokens.next("{{ 7 * 7 }}", stop_sampled=True))
 
 
+@pytest.mark.slow
 def test_a_thousand_turns_are_the_template_of_a_thousand_turns() -> None:
     said: list[tuple[str, str]] = [("user", "turn 0")]
     ids = [*chat.initial("", "turn 0")]

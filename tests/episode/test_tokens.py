@@ -110,6 +110,7 @@ PIECES = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(PIECES)
 def test_promise_11_no_observation_can_forge_a_turn(pieces: list[str]) -> None:
@@ -197,6 +198,7 @@ def test_promise_05_an_episode_without_action_tokens_has_no_trajectory() -> None
 Part = tuple[bool, list[int]]
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.lists(st.integers(0, 99), max_size=5)), max_size=12))
 def test_promise_05_mask_and_logprobs_stay_aligned_with_the_ids(parts: list[Part]) -> None:

@@ -209,6 +209,7 @@ def test_rows_that_wait_are_decoded_together() -> None:
     assert decoder.batches == [[0, 1, 2, 3], [0, 2, 3], [0, 3], [0]]
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(
     seconds=st.lists(st.floats(0, 9), min_size=1, max_size=11),

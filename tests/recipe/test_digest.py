@@ -103,6 +103,7 @@ def unchanged(kinds: tuple[str, str]) -> tuple[Any, dict[Key, st.SearchStrategy[
     return run, dict(changes(run)), frozen(run).digest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", KEYS)
 @settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
@@ -148,6 +149,7 @@ def test_rules_and_seeds_have_an_item_of_their_own(at: tuple[str, ...], item: st
     assert {name for name in before.items if before.items[name] != after.items[name]} == {"config", item}
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=any_run())
 def test_from_yaml_to_a_run_to_json_and_back_is_the_identity(data: Any) -> None:
@@ -160,6 +162,7 @@ def test_from_yaml_to_a_run_to_json_and_back_is_the_identity(data: Any) -> None:
     assert again.to_json() == written
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=any_run(), seed=st.integers(0, 2**32))
 def test_the_order_of_keys_changes_nothing(data: Any, seed: int) -> None:

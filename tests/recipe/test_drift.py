@@ -59,6 +59,7 @@ def test_the_difference_names_every_leaf_and_every_file(tmp_path: Path) -> None:
     assert diff(a, a) == []
 
 
+@pytest.mark.slow
 def test_a_check_names_what_has_changed_on_disk_since(tmp_path: Path) -> None:
     frozen = frozen_at(write_recipe(tmp_path))
     assert check(frozen) == []
@@ -76,6 +77,7 @@ def test_a_check_names_what_has_changed_on_disk_since(tmp_path: Path) -> None:
     assert [each.b for each in found[1:]] == [None] * 4
 
 
+@pytest.mark.slow
 def test_promise_07_one_changed_letter_of_the_prompt_names_its_file(tmp_path: Path) -> None:
     recipe = write_recipe(tmp_path, RECIPE.replace("prompt: {}", "prompt: {system: told.txt}"))
     (tmp_path / "told.txt").write_text("Act well.")
@@ -85,6 +87,7 @@ def test_promise_07_one_changed_letter_of_the_prompt_names_its_file(tmp_path: Pa
     assert [each.key for each in check(before)] == ["prompt: told.txt"]
 
 
+@pytest.mark.slow
 def test_the_same_tasks_in_another_order_are_told_from_other_tasks(tmp_path: Path) -> None:
     frozen = frozen_at(write_recipe(tmp_path))
     head, first, second, *rest = MANIFEST.splitlines(keepends=True)

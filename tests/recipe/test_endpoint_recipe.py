@@ -40,6 +40,7 @@ def test_where_only_an_endpoint_acts_no_model_is_needed(tmp_path: Path) -> None:
     assert (frozen.parts["model"], frozen.parts["tokenizer"]) == ({}, {})
 
 
+@pytest.mark.slow
 def test_the_models_name_is_in_the_digest_and_its_address_is_not(tmp_path: Path) -> None:
     path = write_recipe(tmp_path, ONLY)
     digest = freeze(made(path)).digest

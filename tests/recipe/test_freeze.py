@@ -66,6 +66,7 @@ def test_the_rules_are_those_of_success_done_and_the_verifier_and_the_outcome_ta
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "old", "new", "items"),
     [
@@ -96,6 +97,7 @@ def own_dialect(folder: Path) -> None:
     shutil.copy(DIALECTS / "textcraft.txt", folder / "own" / "textcraft.txt")
 
 
+@pytest.mark.slow
 def test_promise_07_the_dialects_own_prompt_counts_where_the_recipe_has_none(tmp_path: Path) -> None:
     recipe = write_recipe(tmp_path, RECIPE.replace("dialect: textcraft", "dialect: own/d.yaml"))
     own_dialect(tmp_path)
@@ -106,6 +108,7 @@ def test_promise_07_the_dialects_own_prompt_counts_where_the_recipe_has_none(tmp
     assert frozen_at(recipe, "prompt.system=none").parts["prompt"] == {"none": "says nothing"}
 
 
+@pytest.mark.slow
 def test_config_and_seeds_follow_the_recipe_and_freezing_again_changes_nothing(tmp_path: Path) -> None:
     recipe = write_recipe(tmp_path)
     before = frozen_at(recipe)
@@ -132,6 +135,7 @@ def test_the_same_tasks_in_another_order_change_the_order_alone(tmp_path: Path) 
     assert {name for name in ("count", "rows", "order") if before.parts["tasks.train"][name] != after.parts["tasks.train"][name]} == {"order"}
 
 
+@pytest.mark.slow
 def test_a_task_of_another_split_changes_nothing(tmp_path: Path) -> None:
     recipe = write_recipe(tmp_path)
     before = frozen_at(recipe)
@@ -154,6 +158,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @settings(max_examples=5, deadline=None)
 @given(st.integers(0, 2**32))
 def test_the_order_of_keys_and_the_way_of_writing_change_nothing(shared: Path, seed: int) -> None:
@@ -177,6 +182,7 @@ def test_a_hub_model_of_the_locked_revision_is_frozen_with_the_digests_of_its_fi
     assert {"merges.txt", "tokenizer.json", "tokenizer_config.json", "vocab.json"} == set(parts["tokenizer"]) - {"hub", "revision"}
 
 
+@pytest.mark.slow
 def test_a_hub_model_or_tokenizer_that_is_not_pinned_is_a_warning(tmp_path: Path) -> None:
     recipe = write_recipe(tmp_path, HUB)
     (warning,) = frozen_at(recipe, "policy.model.revision=null").warnings
@@ -186,6 +192,7 @@ def test_a_hub_model_or_tokenizer_that_is_not_pinned_is_a_warning(tmp_path: Path
     assert warning.startswith("policy.model.tokenizer: expected a folder, got the hub name some/tokenizer")
 
 
+@pytest.mark.slow
 def test_a_tokenizer_and_a_chat_template_of_their_own_are_frozen(tmp_path: Path) -> None:
     recipe = write_recipe(tmp_path, HUB.replace("revision: abc", "revision: abc, tokenizer: tok, chat_template: chat.jinja"))
     (tmp_path / "tok").mkdir()

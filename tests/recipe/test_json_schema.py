@@ -30,6 +30,7 @@ def errors(text: str) -> list[str]:
     return [".".join(map(str, error.absolute_path)) for error in VALIDATOR.iter_errors(data)]
 
 
+@pytest.mark.slow
 def test_it_is_a_json_schema_and_plain_json() -> None:
     Draft202012Validator.check_schema(recipe_schema())
     assert json.loads(json.dumps(recipe_schema())) == recipe_schema()

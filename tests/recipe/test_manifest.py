@@ -84,6 +84,7 @@ ROWS = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(rows=ROWS)
 def test_what_is_written_reads_back(tmp_path_factory: pytest.TempPathFactory, rows: list[TaskRow]) -> None:
     path = manifest(tmp_path_factory.getbasetemp(), manifest_text(rows))

@@ -195,6 +195,7 @@ def test_a_name_like_no_other_gets_no_guess(tmp_path: Path) -> None:
     assert "did you mean" not in complaint(write_recipe(tmp_path), "zzz=1")
 
 
+@pytest.mark.slow
 def test_thousands_of_mistakes_are_counted_and_the_first_are_named(tmp_path: Path) -> None:
     path = write_recipe(tmp_path, RECIPE + "".join(f"k{number}: 1\n" for number in range(2_000)))
     said = complaint(path).splitlines()

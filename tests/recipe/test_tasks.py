@@ -104,6 +104,7 @@ def test_a_number_from_the_size_on_is_refused(tmp_path: Path, manifested: bool) 
     assert str(refusal(SplitSpec(name="mine", ids="2-3"), here)) == "x: ids: expected tasks below tasks.size (3), got 3 in 2-3"
 
 
+@pytest.mark.slow
 def test_a_range_is_as_long_as_the_largest_environment_and_no_longer_than_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     picked = select(SplitSpec(name="mine", ids="51713-221327"), unpinned(tmp_path), where="x", warnings=[])
     assert (len(picked), picked[-1].index) == (169_615, 221_327)
@@ -183,6 +184,7 @@ def test_an_exclusion_that_cannot_be_meant_is_refused(tmp_path: Path, exclude: s
     assert str(refusal(SplitSpec(name="train", exclude=exclude), pool(tmp_path))) == message
 
 
+@pytest.mark.slow
 @given(ids=st.sets(st.integers(0, 60), min_size=1), low=st.integers(0, 60), length=st.integers(0, 60))
 def test_what_is_left_is_what_is_not_excluded(ids: set[int], low: int, length: int) -> None:
     gone = ids & set(range(low, low + length + 1))
@@ -250,6 +252,7 @@ def test_the_stand_in_of_each_list_is_a_warning_of_the_lists(tmp_path: Path) -> 
     ]
 
 
+@pytest.mark.slow
 def test_a_published_list_that_comes_later_is_drift_of_the_run(tmp_path: Path) -> None:
     text = RECIPE.replace("train: {name: train}", "train: {name: train, file: train.json, ids: 0-1}")
     frozen = freeze(resolve(write_recipe(tmp_path, text), survey=has()))

@@ -88,6 +88,7 @@ def test_what_cannot_be_meant_is_refused_with_its_line(text: str, message: str) 
         parse_yaml(text, WHERE)
 
 
+@pytest.mark.slow
 def test_deep_nesting_is_refused_without_recursion_errors() -> None:
     with pytest.raises(RecipeError, match=r"r\.yaml:1: expected at most 32 levels, got more"):
         parse_yaml("a: " + "[" * 200_000, WHERE)
@@ -157,6 +158,7 @@ def test_every_finite_float_survives_its_repr(number: float) -> None:
     assert repr(got) == repr(number)
 
 
+@pytest.mark.slow
 @given(st.text(max_size=200))
 def test_any_text_gives_a_value_or_a_recipe_error(text: str) -> None:
     try:

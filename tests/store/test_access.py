@@ -54,12 +54,14 @@ def test_a_held_store_is_busy_and_its_holder_is_named(tmp_path: Path, store: Pat
         pass
 
 
+@pytest.mark.slow
 def test_a_store_that_becomes_free_while_waiting_is_used(tmp_path: Path, store: Path, holder: subprocess.Popen[str]) -> None:
     run_dir = write_journal(tmp_path / "r1", [make_run(), make_segment()])
     report = load(run_dir, store, Patience(seconds=1.0, sleep=lambda seconds: release(holder)))
     assert report.records == 2
 
 
+@pytest.mark.slow
 def test_a_store_is_free_again_after_a_load_and_after_a_failed_one(tmp_path: Path, store: Path) -> None:
     load(write_journal(tmp_path / "r1", [make_run(), make_segment()]), store)
     with pytest.raises(StoreError, match="own record"):
@@ -69,11 +71,13 @@ def test_a_store_is_free_again_after_a_load_and_after_a_failed_one(tmp_path: Pat
     assert done.stdout == "[(1,)]\n"
 
 
+@pytest.mark.slow
 def test_several_readers_read_at_once(store: Path) -> None:
     with open_for_reading(store) as first, open_for_reading(store) as second:
         assert rows_of(first, "select count(*) from runs") == rows_of(second, "select count(*) from runs") == [(0,)]
 
 
+@pytest.mark.slow
 def test_a_reader_cannot_write_and_reads_no_files(store: Path) -> None:
     with pytest.raises(StoreError, match="read-only"), open_for_reading(store) as connection:
         connection.execute("delete from runs")

@@ -34,6 +34,7 @@ def old(tmp_path: Path) -> Path:
     return database
 
 
+@pytest.mark.slow
 def test_a_store_of_the_first_version_keeps_its_rows_and_gets_what_reports_count(old: Path) -> None:
     with open_for_reading(old) as opened:
         assert rows_of(opened, "select episode, outcome, turns_count, spent_attempts, spent_seconds from episodes_final") == [

@@ -46,6 +46,7 @@ def loaded(store: Connection, run_dir: Path) -> list[object]:
     return contents(store)
 
 
+@pytest.mark.slow
 def test_lines_in_bulk_say_what_decoded_lines_say(store: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run_dir = write_journal(tmp_path / "r1", [make_run(), make_segment(), *EPISODES])
     decoded = loaded(store, run_dir)
@@ -83,6 +84,7 @@ def test_promise_08_what_decoding_refuses_is_not_let_in_by_bulk(store: Connectio
     assert contents(store) == [[] for _ in TABLES]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("bulk")
 def test_promise_03_the_same_episodes_again_in_bulk_change_nothing(store: Connection, tmp_path: Path) -> None:
     run_dir = write_journal(tmp_path / "r1", [make_run(), make_segment(), *EPISODES, *EPISODES])

@@ -18,6 +18,7 @@ from tests.store.strategies import any_record
 ATTEMPT = make_attempt(make_scheduled())
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(any_record())
 def test_any_record_is_read_back_as_it_was_written(record: Record) -> None:

@@ -33,6 +33,7 @@ def digest(store: Connection, folder: Path, *segments: Sequence[Record]) -> Resu
     return results_digest(store, folder.name)
 
 
+@pytest.mark.slow
 def test_promise_07_equal_results_under_another_name_and_time_are_equal(store: Connection, tmp_path: Path) -> None:
     def later(record: Record) -> Record:
         if isinstance(record, AttemptRecord):
@@ -48,6 +49,7 @@ def test_promise_07_equal_results_under_another_name_and_time_are_equal(store: C
     assert first.rows == 3 * (1 + 1 + 2 + 1 + 1 + 1)
 
 
+@pytest.mark.slow
 def test_promise_10_an_interrupted_run_that_repeats_its_steps_is_equal_to_an_uninterrupted_one(store: Connection, tmp_path: Path) -> None:
     whole = digest(store, tmp_path / "a", [make_run(), make_segment(), *RESULTS])
     cut = [make_run(), make_segment(), *step(1), *step(2), make_scheduled(3, phase="train", split="train", step=3)]

@@ -24,6 +24,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "x.duckdb"
 
 
+@pytest.mark.slow
 def test_every_table_and_view_is_a_file_with_the_same_rows(database: Path, tmp_path: Path) -> None:
     with open_for_reading(database) as connection:
         files = export_parquet(connection, tmp_path / "out")

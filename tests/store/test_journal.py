@@ -40,6 +40,7 @@ class Disk:
         self.closed = True
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=12, deadline=None)
 @given(segments=st.lists(st.lists(any_record(), max_size=4), max_size=3))
 def test_segments_are_read_back_in_order(tmp_path_factory: pytest.TempPathFactory, segments: list[list[Record]]) -> None:

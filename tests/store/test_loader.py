@@ -60,6 +60,7 @@ def as_stored(value: object) -> object:
     return list(value) if isinstance(value, tuple) else value
 
 
+@pytest.mark.slow
 def test_every_column_of_every_record_is_stored_as_it_was(store: Connection, tmp_path: Path) -> None:
     load_into(store, write_journal(tmp_path / "r1", FULL))
     for record in FULL:
@@ -83,6 +84,7 @@ def test_turns_are_stored_under_their_attempt(store: Connection, tmp_path: Path)
     assert stored(store, "turns", list(columns_of(TURNS))) == expected
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=4, deadline=None)
 @given(records=st.lists(built(AttemptRecord), min_size=1, max_size=12))
 def test_any_attempts_read_back_from_the_store_bit_for_bit(
@@ -108,6 +110,7 @@ def test_promise_03_loading_again_changes_nothing(store: Connection, tmp_path: P
     assert (second.records, second.added) == (0, {})
 
 
+@pytest.mark.slow
 def test_promise_03_the_same_record_again_changes_nothing(store: Connection, tmp_path: Path) -> None:
     run_dir = write_journal(tmp_path / "r1", [*FULL, *FULL])
     load_into(store, run_dir)
@@ -177,6 +180,7 @@ def test_a_broken_line_behind_what_is_loaded_is_named_with_its_line_in_the_file(
         load_into(store, run_dir)
 
 
+@pytest.mark.slow
 def test_chunks_give_the_same_store(store: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tables = ("runs", "segments", "scheduled", "attempts", "turns", "outcomes", "metrics", "journals", "episodes_final")
     run_dir = write_journal(tmp_path / "r1", FULL)
@@ -199,6 +203,7 @@ def test_a_segment_is_filled_in_once_and_a_start_sent_again_does_not_empty_it(st
     ]
 
 
+@pytest.mark.slow
 def test_another_journal_under_the_same_name_is_noticed(store: Connection, tmp_path: Path) -> None:
     path = write_journal(tmp_path / "r1", FULL) / "journal" / "0001.jsonl"
     load_into(store, tmp_path / "r1")
@@ -249,6 +254,7 @@ def test_a_folder_without_a_journal_is_named(store: Connection, tmp_path: Path) 
         load_into(store, tmp_path)
 
 
+@pytest.mark.slow
 def test_several_runs_share_one_store(store: Connection, tmp_path: Path) -> None:
     for run in ("r1", "r2"):
         records: list[Record] = [make_run(run), make_segment(run=run), *settled(make_scheduled(0, run=run), "success")]

@@ -79,6 +79,7 @@ def test_an_older_store_gets_only_what_it_lacks(connection: Connection) -> None:
     assert pending(connection, (*MIGRATIONS, m003_more)) == []
 
 
+@pytest.mark.slow
 def test_segments_from_before_drift_was_recorded_ran_with_none(tmp_path: Path) -> None:
     database = tmp_path / "old.duckdb"
     with duckdb.connect(str(database)) as old:
@@ -90,6 +91,7 @@ def test_segments_from_before_drift_was_recorded_ran_with_none(tmp_path: Path) -
         assert rows_of(opened, "select ended, drift from segments") == [("now", [])]
 
 
+@pytest.mark.slow
 def test_attempts_from_before_a_runs_progress_was_recorded_say_nothing_of_it_in_tables_and_views(tmp_path: Path) -> None:
     database = tmp_path / "old.duckdb"
     with duckdb.connect(str(database)) as old:
@@ -106,6 +108,7 @@ def test_attempts_from_before_a_runs_progress_was_recorded_say_nothing_of_it_in_
         assert rows_of(opened, "select cut from turns") == [(False,)]
 
 
+@pytest.mark.slow
 def test_a_newer_store_is_refused_with_the_version_it_needs(tmp_path: Path) -> None:
     database = tmp_path / "x.duckdb"
     with open_for_writing(database) as opened:
@@ -126,6 +129,7 @@ def test_another_programs_database_is_left_alone(tmp_path: Path) -> None:
         assert theirs.execute("show tables").fetchall() == [("accounts",)]
 
 
+@pytest.mark.slow
 def test_reading_an_empty_file_that_duckdb_made_brings_it_up_to_date(tmp_path: Path) -> None:
     database = tmp_path / "x.duckdb"
     duckdb.connect(str(database)).close()

@@ -21,6 +21,7 @@ def contents(database: Path) -> list[object]:
         return [rows_of(connection, f"from {table.name} order by all") for table in TABLES]
 
 
+@pytest.mark.slow
 def test_promise_12_a_rebuilt_store_equals_the_loaded_one(tmp_path: Path) -> None:
     database = tmp_path / "x.duckdb"
     for run in ("r1", "r2"):
@@ -84,6 +85,7 @@ def test_a_newer_store_is_not_made_older(tmp_path: Path) -> None:
         pass
 
 
+@pytest.mark.slow
 def test_a_journal_that_cannot_be_believed_leaves_the_old_store(tmp_path: Path) -> None:
     database = tmp_path / "x.duckdb"
     load(write_journal(tmp_path / "runs" / "r1", [make_run(), make_segment()]), database)
@@ -95,6 +97,7 @@ def test_a_journal_that_cannot_be_believed_leaves_the_old_store(tmp_path: Path) 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["runs", "x.duckdb"]
 
 
+@pytest.mark.slow
 def test_runs_of_another_folder_that_shares_the_store_are_not_forgotten(tmp_path: Path) -> None:
     database = tmp_path / "x.duckdb"
     load(write_journal(tmp_path / "runs" / "r1", [make_run("r1"), make_segment(run="r1")]), database)

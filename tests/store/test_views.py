@@ -116,6 +116,7 @@ def test_an_outcome_whose_schedule_is_superseded_is_a_stray(store: Connection, t
     assert rows_of(store, "select kind, segment from unscheduled order by kind") == [("attempts", 2), ("outcomes", 2)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("phase", "step", "resumed", "counts"),
     [

@@ -79,7 +79,7 @@ def test_agenttraj_conversations_become_episodes_whose_outcome_is_not_known(tmp_
 def test_a_demonstration_in_which_the_policy_says_nothing_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "textcraft_train.json"
     path.write_text(json.dumps([{"item_id": "textcraft_1", "conversations": [{"from": "human", "value": "Goal"}]}]), encoding="utf-8")
-    with pytest.raises(RecipeError, match="expected a turn of the policy, got .none"):
+    with pytest.raises(RecipeError, match=r"expected a turn of the policy, got .none"):
         bring(tmp_path, path, "agenttraj", env=None)
 
 

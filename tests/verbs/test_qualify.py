@@ -37,10 +37,12 @@ def results(found: Qualification) -> dict[str, str]:
     return {check.name: check.result for check in found.checks}
 
 
+@pytest.mark.slow
 def test_a_model_that_is_right_passes_every_check(tmp_path: Path) -> None:
     assert results(qualified(chat_recipe(tmp_path))) == dict.fromkeys(CHECKS, "pass")
 
 
+@pytest.mark.slow
 def test_a_template_that_rewrites_history_fails_with_the_way_out_and_is_known_where_the_recipe_appends(tmp_path: Path) -> None:
     recipe = chat_recipe(tmp_path, FORGETFUL)
     found = qualified(recipe)
@@ -56,6 +58,7 @@ def test_what_needs_a_failed_check_is_not_made(tmp_path: Path) -> None:
     assert found.checks[2].detail == "not run, since template failed"
 
 
+@pytest.mark.slow
 def test_another_network_another_end_and_other_log_probabilities_fail(tmp_path: Path) -> None:
     other = BYTES.token_to_id("<|endoftext|>")
     assert results(qualified(chat_recipe(tmp_path, model_type="gpt2")))["architecture"] == "fail"
@@ -79,6 +82,7 @@ def test_an_engine_that_fetches_its_model_has_nothing_to_check_here(tmp_path: Pa
     assert not found.failed
 
 
+@pytest.mark.slow
 def test_promise_09_a_run_is_refused_by_the_checks_that_need_no_weights(tmp_path: Path) -> None:
     with pytest.raises(PolicyError, match="policy model: template: expected a chat template that leaves earlier turns as they are") as refusal:
         require_cheap_checks(prepared(chat_recipe(tmp_path, FORGETFUL)), Silent())
