@@ -25,7 +25,7 @@ from agentgym_cli.episode.policies.sampler import CausalModel
 from agentgym_cli.errors import TrainerError
 from agentgym_cli.learn.batch import PIECE_TOKENS, Batch, Example, pad
 from agentgym_cli.learn.pairs import Pair
-from agentgym_cli.learn.update import action_scores, update
+from agentgym_cli.learn.update import Precision, action_scores, device_of, update
 
 Reference = tuple[float, float]
 """Log-probability of a pair's chosen and rejected episode under the reference, nats."""
@@ -62,11 +62,13 @@ def preference_loss(chosen: Tensor, rejected: Tensor, reference: Tensor, beta: f
 
 
 @torch.no_grad()
-def reference_logps(model: CausalModel, pairs: Sequence[Pair]) -> list[Reference]:
+def reference_logps(
+    model: CausalModel, pairs: Sequence[Pair], *, pass_tokens: int = PIECE_TOKENS, precision: Precision = "float32"
+) -> list[Reference]:
     """What the reference says of each pair."""
     found: list[Reference] = []
-    for part in _parts(pairs):
-        chosen, rejected = _episode_logps(model, _batch(part))
+    for part in _parts(pairs, pass_tokens):
+        chosen, rejected = _episode_logps(model, _batch(part).to(device_of(model)), precision)
         found += list(zip(chosen.tolist(), rejected.tolist(), strict=True))
     return found
 
@@ -74,8 +76,18 @@ def reference_logps(model: CausalModel, pairs: Sequence[Pair]) -> list[Reference
 class PreferenceTrainer:
     """Teaches ``model`` to prefer the chosen episode of each pair."""
 
-    def __init__(self, model: CausalModel, *, optimizer: torch.optim.Optimizer, beta: float, max_gradient_norm: float) -> None:
+    def __init__(
+        self,
+        model: CausalModel,
+        *,
+        optimizer: torch.optim.Optimizer,
+        beta: float,
+        max_gradient_norm: float,
+        pass_tokens: int = PIECE_TOKENS,
+        precision: Precision = "float32",
+    ) -> None:
         self._model = model
+        self._pass_tokens, self._precision = pass_tokens, precision
         self.optimizer = optimizer
         self._beta = beta
         self._max_gradient_norm = max_gradient_norm
@@ -87,11 +99,11 @@ class PreferenceTrainer:
             raise TrainerError(f"{where}: expected pairs, got none")
         margins: list[Tensor] = []
         sums = torch.zeros(2)
-        batches = [_batch(part) for part in _parts([pair for pair, _ in pairs])]
+        batches = [_batch(part) for part in _parts([pair for pair, _ in pairs], self._pass_tokens)]
         known = torch.tensor([reference for _, reference in pairs])
 
         def loss_of(batch: Batch) -> Tensor:
-            chosen, rejected = _episode_logps(self._model, batch)
+            chosen, rejected = _episode_logps(self._model, batch, self._precision)
             first = sum(map(len, margins))
             loss, margin = preference_loss(chosen, rejected, known[first : first + len(chosen)].to(chosen.device), self._beta)
             margins.append(margin.detach().cpu())
@@ -120,13 +132,13 @@ class PreferenceTrainer:
         )
 
 
-def _parts(pairs: Sequence[Pair]) -> list[list[Pair]]:
-    """Pairs in the order given, cut so that one forward pass has at most PIECE_TOKENS padded tokens, or one pair."""
+def _parts(pairs: Sequence[Pair], pass_tokens: int) -> list[list[Pair]]:
+    """Pairs in the order given, cut so that one forward pass has at most ``pass_tokens`` padded tokens, or one pair."""
     parts: list[list[Pair]] = []
     longest = 0
     for pair in pairs:
         longest = max(longest, pair.length)
-        if not parts or 2 * longest * (len(parts[-1]) + 1) > PIECE_TOKENS:
+        if not parts or 2 * longest * (len(parts[-1]) + 1) > pass_tokens:
             parts.append([])
             longest = pair.length
         parts[-1].append(pair)
@@ -138,13 +150,15 @@ def _batch(pairs: Sequence[Pair]) -> Batch:
     return pad([Example(trajectory=side, advantage=0.0) for pair in pairs for side in (pair.chosen, pair.rejected)])
 
 
-def _episode_logps(model: CausalModel, batch: Batch) -> tuple[Tensor, Tensor]:
+def _episode_logps(model: CausalModel, batch: Batch, precision: Precision) -> tuple[Tensor, Tensor]:
     """Log-probability of each chosen and each rejected episode, shape (P,)."""
-    each = action_scores(model, batch, temperature=1.0).logp.sum(-1)
+    each = action_scores(model, batch, temperature=1.0, precision=precision).logp.sum(-1)
     return each[0::2], each[1::2]
 
 
-def cached_reference(path: Path, model: CausalModel, pairs: Sequence[Pair]) -> list[Reference]:
+def cached_reference(
+    path: Path, model: CausalModel, pairs: Sequence[Pair], *, pass_tokens: int = PIECE_TOKENS, precision: Precision = "float32"
+) -> list[Reference]:
     """What the reference says of ``pairs``: from ``path`` where that is of these pairs, else asked of ``model`` and kept there.
 
     Call it while ``model`` has the reference's weights. Raises TrainerError when the file cannot be written.
@@ -153,7 +167,7 @@ def cached_reference(path: Path, model: CausalModel, pairs: Sequence[Pair]) -> l
     known = _read(path, digest, len(pairs))
     if known is not None:
         return known
-    found = reference_logps(model, pairs)
+    found = reference_logps(model, pairs, pass_tokens=pass_tokens, precision=precision)
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         aside.write_text(json.dumps({"pairs": digest, "logps": found}), encoding="utf-8")
