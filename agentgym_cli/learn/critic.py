@@ -47,9 +47,7 @@ class CriticTrainer:
 
     def __init__(self, model: CausalModel, spec: PpoSpec, *, pass_tokens: int, precision: Precision) -> None:
         self.critic = Critic(model)
-        # Of a body with adapters these alone are trained; the head always is.
-        self.optimizer = make_optimizer(self.critic.body, weight_decay=spec.critic_weight_decay)
-        self.optimizer.add_param_group({"params": list(self.critic.head.parameters())})
+        self.optimizer = make_optimizer(self.critic, weight_decay=spec.critic_weight_decay, head=self.critic.head)
         self._spec, self._pass_tokens, self._precision = spec, pass_tokens, precision
 
     @torch.no_grad()

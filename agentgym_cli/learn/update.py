@@ -37,14 +37,18 @@ class Update:
     """Before clipping."""
 
 
-def make_optimizer(model: nn.Module, *, weight_decay: float, parameters: Literal["all", "gains"] = "all") -> torch.optim.AdamW:
+def make_optimizer(
+    model: nn.Module, *, weight_decay: float, parameters: Literal["all", "gains"] = "all", head: nn.Module | None = None
+) -> torch.optim.AdamW:
     """AdamW over all parameters, or over the vectors among them (gains of the norms, biases), the rest frozen; each update gives its rate.
 
-    Of a model with adapters these are all that is trained.
+    Of a model with adapters these are all that is trained, beside ``head``, a part of it that always is.
     """
     adapters = adapter_names(model)
+    always = set() if head is None else {id(parameter) for parameter in head.parameters()}
     for name, parameter in model.named_parameters():
-        parameter.requires_grad_(name in adapters if adapters else parameters == "all" or parameter.dim() == 1)
+        wanted = name in adapters if adapters else parameters == "all" or parameter.dim() == 1
+        parameter.requires_grad_(wanted or id(parameter) in always)
         parameter.grad = None
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     return torch.optim.AdamW(trained, lr=0.0, betas=(0.9, 0.99), weight_decay=weight_decay, fused=True)

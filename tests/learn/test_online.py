@@ -13,9 +13,11 @@ import torch
 from agentgym_cli.errors import TrainerError
 from agentgym_cli.learn.experience import Member
 from agentgym_cli.learn.local import OnlineTrainer
+from agentgym_cli.learn.lora import Adapted
 from agentgym_cli.learn.schedules import steps_after
 from agentgym_cli.recipe.schema.algorithms import GrpoSpec, OnlineSpec, PpoSpec, ReinforcePlusPlusSpec, RlooSpec
-from agentgym_cli.recipe.schema.learning import FixedHorizon, TrainSpec
+from agentgym_cli.recipe.schema.learning import FixedHorizon, LoraSpec, TrainSpec
+from tests.learn.models import tiny_model, trajectory
 from tests.learn.reference import Setting
 from tests.learn.tabular import TabularModel, double_precision, trajectory_of
 from tests.learn.verification import SIZE, random_step, random_table
@@ -223,3 +225,19 @@ def test_a_return_that_is_no_number_stops_the_run_before_it_reaches_a_weight(spe
     with pytest.raises(TrainerError, match="step 2: expected finite returns"):
         trainer.step(groups, step=2)
     assert torch.equal(trainer.model.lm_head.weight, before)
+
+
+def test_a_critic_of_a_model_with_adapters_trains_its_adapters_and_its_head() -> None:
+    model = tiny_model()
+    Adapted(model, LoraSpec(rank=2, alpha=4.0), seed=1)
+    train = TrainSpec(steps=1, tasks_per_step=1, learning_rate=0.1, algorithm=PpoSpec(critic_learning_rate=0.1))
+    trainer = OnlineTrainer(model, train, temperature=1.0, seed=1)
+    assert trainer.critic is not None
+    critic = trainer.critic.critic
+    before = {name: value.detach().clone() for name, value in critic.named_parameters()}
+    group = [Member(reward=float(place), trajectory=trajectory("ooaaoa", offset=place)) for place in range(2)]
+    for step in (1, 2, 3):
+        trainer.step([group], step=step)
+    moved = {name for name, value in critic.named_parameters() if not torch.equal(value, before[name])}
+    assert {"head.weight", "head.bias"} < moved
+    assert all(name.startswith("head.") or "lora_" in name for name in moved)
