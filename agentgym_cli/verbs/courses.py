@@ -74,8 +74,16 @@ class Setting:
 
     def supervised(self) -> SupervisedTrainer:
         """A trainer of demonstrations."""
-        norm = self.spec.max_gradient_norm
-        return SupervisedTrainer(self.engine.model, learning_rate=0.0, max_gradient_norm=norm, optimizer=self.optimizer(), name="train")
+        engine = self.engine.run.engine
+        return SupervisedTrainer(
+            self.engine.model,
+            learning_rate=0.0,
+            max_gradient_norm=self.spec.max_gradient_norm,
+            optimizer=self.optimizer(),
+            name="train",
+            pass_tokens=engine.pass_tokens,
+            precision=engine.precision,
+        )
 
     async def play_own(self, schedule: Sequence[ScheduledEpisode], *, version: int) -> list[Candidate]:
         """Scored episodes of the present policy that have something to learn."""
@@ -183,10 +191,17 @@ class _Preference:
 
     def begin(self) -> PreferenceTrainer:
         """Its trainer; the reference is asked once, or read back."""
-        setting = self._setting
-        self._reference = cached_reference(setting.folder / REFERENCE, setting.engine.model, self._pairs)
+        setting, engine = self._setting, self._setting.engine.run.engine
+        self._reference = cached_reference(
+            setting.folder / REFERENCE, setting.engine.model, self._pairs, pass_tokens=engine.pass_tokens, precision=engine.precision
+        )
         self._trainer = PreferenceTrainer(
-            setting.engine.model, optimizer=setting.optimizer(), beta=self._beta, max_gradient_norm=setting.spec.max_gradient_norm
+            setting.engine.model,
+            optimizer=setting.optimizer(),
+            beta=self._beta,
+            max_gradient_norm=setting.spec.max_gradient_norm,
+            pass_tokens=engine.pass_tokens,
+            precision=engine.precision,
         )
         return self._trainer
 

@@ -92,7 +92,7 @@ async def warm_start(engine: LocalEngine, spec: WarmStartSpec, tasks: Sequence[T
     results, _ = await stage.play(schedule, oracle, announce="demonstrate")
     shown = _demonstrations(engine, results)
     stage.recorder.metrics("warm_start", 0, {"demonstrations": len(shown), "demonstrations_left_out": len(results) - len(shown)})
-    trainer = SupervisedTrainer(engine.model, learning_rate=spec.learning_rate)
+    trainer = SupervisedTrainer(engine.model, learning_rate=spec.learning_rate, pass_tokens=run.engine.pass_tokens, precision=run.engine.precision)
     stage.progress.begin("warm start", spec.steps, "step")
     for step in range(1, spec.steps + 1):
         began = time.monotonic()
