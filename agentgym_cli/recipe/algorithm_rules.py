@@ -17,9 +17,12 @@ _AT = ("train", "algorithm")
 
 def algorithm_rules(run: Run) -> Iterator[Finding]:
     """Settings of training that contradict each other or that nothing would read."""
-    if run.train is None or not isinstance(run.train.algorithm, OnlineSpec):
+    if run.train is None:
         return
     algorithm = run.train.algorithm
+    if not isinstance(algorithm, OnlineSpec):
+        yield from _unpaid(run, run.train)
+        return
     if not isinstance(algorithm, OnlineSpec):
         return
     yield from _kl(algorithm)
@@ -29,6 +32,18 @@ def algorithm_rules(run: Run) -> Iterator[Finding]:
     if isinstance(algorithm, PpoSpec):
         yield from _critic(algorithm, run.train)
     yield from _credit(run.reward, algorithm)
+
+
+def _unpaid(run: Run, train: TrainSpec) -> Iterator[Finding]:
+    """What is paid by token, and what corrects the sampler, means nothing where nobody is paid by token."""
+    why = f"with algorithm {train.algorithm.kind}, which pays no token"
+    plain = RewardSpec()
+    for name in ("credit", "turn_cost", "invalid_cost", "token_cost"):
+        wanted, got = getattr(plain, name), getattr(run.reward, name)
+        if got != wanted:
+            yield ("reward", name), f"expected {wanted} {why}, got {got}"
+    if train.importance_cap is not None:
+        yield ("train", "importance_cap"), f"expected null {why}, got {train.importance_cap:g}"
 
 
 def whole_episodes(algorithm: OnlineSpec) -> bool:

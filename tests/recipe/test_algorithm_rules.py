@@ -11,6 +11,7 @@ from agentgym_cli.recipe.resolve import resolve
 from tests.recipe.builders import has, write_recipe
 
 PPO = "train.algorithm={kind: ppo, critic_learning_rate: 1e-5, critic_warmup_steps: 20}"
+SFT = "train.algorithm={kind: sft, demonstrations: [{kind: oracle, count: 2}]}"
 PLAIN = "train.algorithm={kind: reinforce_plus_plus}"
 
 
@@ -40,6 +41,9 @@ def complaint(folder: Path, *overrides: str) -> str:
             [PLAIN, "reward.credit=turn", "reward.signal=success"],
             "reward.credit: expected episode where success alone is paid, since it is known at the end, got turn",
         ),
+        ([SFT, "reward.turn_cost=0.1"], "reward.turn_cost: expected 0.0 with algorithm sft, which pays no token, got 0.1"),
+        ([SFT, "reward.credit=turn"], "reward.credit: expected episode with algorithm sft, which pays no token, got turn"),
+        ([SFT, "train.importance_cap=2"], "train.importance_cap: expected null with algorithm sft, which pays no token, got 2"),
         (["train.learning_rate=0"], "train.learning_rate: expected a number > 0, got 0"),
         (["train.importance_cap=0.5"], "train.importance_cap: expected null or a number >= 1, got 0.5"),
         (["train.algorithm.gae_lambda=0.9"], "train.algorithm.gae_lambda: expected one of"),
