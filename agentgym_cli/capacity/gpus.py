@@ -67,13 +67,13 @@ def smallest_gpu(gigabytes: int) -> GpuKind | None:
 
 
 def this_machine(*, memory: int, threads: int) -> GpuKind:
-    """A CPU that trains and samples by itself: ``threads`` cores of about 30 GFLOP/s in float32, and Python between the products."""
+    """A CPU that trains and samples by itself: ``threads`` cores of about 75 GFLOP/s in float32, and Python between the products."""
     return GpuKind(
         name="cpu",
         nominal_gb=memory // 10**9,
         memory=memory,
         bandwidth=10e9,
-        flops=30e9 * threads,
+        flops=75e9 * threads,
         link=10e9,
-        token_seconds=0.004,
+        token_seconds=0.015,
     )

@@ -45,6 +45,9 @@ class Measured:
     """End-to-end success of these episodes."""
     in_flight: float | None
     """Episodes that were at work at once, mean."""
+    env_places: float
+    """Calls at once that one replica of the world is known to answer at these times: those that were there on average, and one more (the arrival
+    theorem of closed networks, which takes what was waited for in line as line)."""
     same_policy: bool
     """Whether policy and devices are those that are planned for, so that their times are used too."""
 

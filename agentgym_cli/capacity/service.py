@@ -14,6 +14,8 @@ TIME_ERROR = 2.0
 _MEASURED_STEP_SECONDS: Mapping[str, float] = {"textcraft": 0.0007, "babyai": 0.006, "sciworld": 0.043}
 """Mean of one call against the family's released server, one session at a time."""
 _UNKNOWN_STEP_SECONDS = 0.1
+_CALL_SECONDS = 0.001
+"""Of one call beside its server: client, sockets, parsing."""
 _BANDWIDTH_SHARE = 0.7
 """Share of a memory's bandwidth that decoding reaches."""
 _PREFILL_SHARE, _TRAIN_SHARE = 0.4, 0.25
@@ -114,7 +116,7 @@ class Services:
 
 def env_step_seconds(dialect: str) -> float:
     """What one call of a server family takes where nobody measured the servers at hand."""
-    return _MEASURED_STEP_SECONDS.get(dialect, _UNKNOWN_STEP_SECONDS)
+    return _MEASURED_STEP_SECONDS.get(dialect, _UNKNOWN_STEP_SECONDS) + _CALL_SECONDS
 
 
 def assumed_services(
@@ -138,7 +140,7 @@ def assumed_services(
     operations = tokens * shape.parameters * (backward * passes + 2 * extra_passes)
     step = env_step_seconds(dialect)
     return Services(
-        env_reset=step * 5,
+        env_reset=step * 2,
         env_step=step,
         prefill_token=products / (kind.flops * _PREFILL_SHARE),
         decode_fixed=kind.token_seconds + weights / bandwidth,

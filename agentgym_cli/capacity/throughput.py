@@ -10,7 +10,7 @@ from agentgym_cli.capacity.service import Load, Services
 
 BUSY = 0.7
 """Utilisation above which waiting by chance grows quickly; what is sized to keep another from waiting stays below."""
-PHASES = ("env reset", "env step", "prefill", "decode", "update", "weight sync", "checkpoint")
+_HALVINGS = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,8 +18,8 @@ class Resources:
     """How many of everything there are: separate budgets."""
 
     env_replicas: int
-    env_places: int
-    """Calls that one replica answers at once."""
+    env_places: float
+    """Calls that one replica answers at once, 1 or more."""
     policy_replicas: int
     sequences: int
     """Episodes that one replica of the policy decodes at once."""
@@ -43,8 +43,8 @@ class StepTime:
     """While episodes are played."""
     env_utilisation: float
     turn_seconds: float
-    concurrency: float
-    """Episodes in flight that the policy and the worlds can hold."""
+    decoding: float
+    """Episodes that are with the policy at once, on average, on all its replicas."""
 
     @property
     def total(self) -> float:
@@ -71,24 +71,22 @@ class Sizing:
 
 def step_time(load: Load, services: Services, resources: Resources) -> StepTime:
     """One step with these resources: episodes run beside each other, then the update, the weights, the checkpoint."""
-    places = resources.policy_replicas * resources.sequences
     in_flight = min(load.in_flight, load.episodes)
-    concurrency = min(in_flight, places)
-    batch = max(1.0, concurrency / resources.policy_replicas)
-    policy = services.turn(load, batch)
+    batch = batch_of(load, services, resources)
+    policy = services.turn(load, max(1.0, batch))
+    decoding, places = batch * resources.policy_replicas, resources.policy_replicas * resources.sequences
     env_places = resources.env_replicas * resources.env_places
     loop = closed_loop(in_flight, policy_seconds=policy, policy_places=places, env_seconds=services.env_step, env_places=env_places)
     resets = load.attempts * services.env_reset / env_places
-    # Nobody is done before the longest episode is, and that one takes its turns one after the other.
-    longest = load.horizon * (policy + services.env_step)
-    play = resets + max(load.turns / loop.turns_per_second, longest)
-    # One after the other, an episode's own turns are a bound too, however many replicas there are.
-    rounds = max(load.turns / concurrency, load.horizon)
+    # Until its mean length an episode has the company of all others; the longest then goes on alone.
+    alone, tail = services.turn(load, 1.0), load.horizon - load.mean_turns
+    play = resets + load.turns / loop.turns_per_second + tail * (alone + services.env_step)
+    reading = load.turns / decoding * services.reading(load, batch) + tail * services.reading(load, 1.0)
     playing = {
         "env reset": resets,
-        "env step": max(load.turns / env_places, load.horizon) * services.env_step,
-        "prefill": rounds * services.reading(load, batch),
-        "decode": rounds * load.response_tokens * services.decode_step(batch),
+        "env step": (load.turns / env_places + tail) * services.env_step,
+        "prefill": reading,
+        "decode": load.turns / decoding * policy + tail * alone - reading,
     }
     busy = {
         **(playing if load.played else dict.fromkeys(playing, 0.0)),
@@ -105,8 +103,27 @@ def step_time(load: Load, services: Services, resources: Resources) -> StepTime:
         policy_utilisation=loop.policy_utilisation,
         env_utilisation=loop.env_utilisation,
         turn_seconds=loop.turn_seconds,
-        concurrency=concurrency,
+        decoding=decoding,
     )
+
+
+def batch_of(load: Load, services: Services, resources: Resources) -> float:
+    """Episodes that decode together on one replica: as many as it holds, or what is left of those in flight by those that are with a world.
+
+    Solves b * replicas * (1 + env / turn(b)) = in flight, whose left side grows with b, by halving.
+    """
+    in_flight = min(load.in_flight, load.episodes)
+
+    def busy(batch: float) -> float:
+        return batch * resources.policy_replicas * (1 + services.env_step / services.turn(load, max(1.0, batch)))
+
+    low, high = 0.0, float(resources.sequences)
+    if busy(high) <= in_flight:
+        return high
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if busy(middle) <= in_flight else (low, middle)
+    return high
 
 
 def doublings(load: Load, services: Services, resources: Resources) -> dict[str, float]:
@@ -116,17 +133,15 @@ def doublings(load: Load, services: Services, resources: Resources) -> dict[str,
         "env replicas": replace(resources, env_replicas=2 * resources.env_replicas),
         "policy replicas": replace(resources, policy_replicas=2 * resources.policy_replicas),
         "cache for sequences": replace(resources, sequences=2 * resources.sequences),
-        "GPUs that train": replace(resources, update_speed=2 * resources.update_speed),
+        "devices that train": replace(resources, update_speed=2 * resources.update_speed),
     }
     return {name: max(0.0, now - step_time(load, services, more).total) for name, more in changed.items()}
 
 
 def enough(load: Load, services: Services, resources: Resources) -> Sizing:
     """Sizes at which neither side waits for the other."""
-    alone = step_time(load, services, replace(resources, env_replicas=10**6))
-    batch = max(1.0, alone.concurrency / resources.policy_replicas)
-    policy = services.turn(load, batch)
-    rate = alone.concurrency / (policy + services.env_step)
+    fed = step_time(load, services, replace(resources, env_replicas=10**6))
+    rate = min(load.in_flight, load.episodes) / fed.turn_seconds
     worlds = max(1, ceil(rate * services.env_step / (BUSY * resources.env_places)))
     full = services.turn(load, float(resources.sequences))
     kept_busy = ceil(resources.policy_replicas * resources.sequences * (1 + services.env_step / full))

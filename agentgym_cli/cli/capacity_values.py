@@ -28,6 +28,9 @@ def answer_values(answer: CapacityAnswer) -> Values:
         "per_success": [asdict(row) for row in answer.per_success] if answer.fits else [],
         "alternatives": [{"name": each.name, "fits": each.estimate.verdict.fits, **estimate_values(each.estimate)} for each in answer.alternatives],
         "notes": list(answer.notes),
+        "measured_in": None if answer.measured is None else answer.measured.source,
+        "simulated": [{"horizon": horizon, **asdict(found)} for horizon, found in answer.simulated],
+        "evaluation": None if answer.evaluation is None else asdict(answer.evaluation),
     }
 
 
@@ -86,7 +89,7 @@ def _step(found: Estimate) -> Values:
         "policy_utilisation": step.policy_utilisation,
         "env_utilisation": step.env_utilisation,
         "turn": step.turn_seconds,
-        "episodes_at_work": step.concurrency,
+        "episodes_decoding": step.decoding,
     }
 
 

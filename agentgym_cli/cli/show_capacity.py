@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from agentgym_cli.capacity.money import Stage
     from agentgym_cli.verbs.capacity import CapacityAnswer
     from agentgym_cli.verbs.estimate import Estimate
+    from agentgym_cli.verbs.evaluation_size import EvaluationPlan
 
-_GIB = 1024**3
 _LABEL = 12
 
 
@@ -35,13 +35,24 @@ def show_capacity(answer: CapacityAnswer, *, as_json: bool) -> None:
         for place, text in enumerate(texts):
             _said(console, label if place == 0 else "", text)
     console.print()
-    console.print(_memory(main))
-    console.print(_phases(main))
-    console.print(_stages(answer))
-    if answer.alternatives:
-        console.print(_alternatives(answer))
+    for table in _tables(answer):
+        console.print(table)
     for note in (*answer.notes, _error(main)):
         console.print(escape(note), style="dim")
+
+
+def _tables(answer: CapacityAnswer) -> Iterator[Table]:
+    """The budgets, the phases, the stages, the same elsewhere; times only where it fits."""
+    main = answer.main
+    yield _memory(main)
+    if answer.fits:
+        yield _stages(answer)
+    if answer.simulated:
+        yield _simulated(answer)
+    if answer.evaluation is not None:
+        yield _evaluation(answer.evaluation)
+    if answer.alternatives:
+        yield _alternatives(answer)
 
 
 def devices(found: Estimate) -> str:
@@ -64,7 +75,7 @@ def _said(console: Console, label: str, text: str) -> None:
 def _lines(answer: CapacityAnswer) -> dict[str, list[str]]:
     """The answer in a few lines, by what they are about."""
     main, verdict = answer.main, answer.main.verdict
-    room = f"{gib(verdict.peak)} of {gib(verdict.memory)} GiB while {verdict.where}"
+    room = f"{size_of(verdict.peak)} of {size_of(verdict.memory)} while {verdict.where}"
     if verdict.fits:
         sure = "" if verdict.surely else "; less than the estimate's error, so it may not"
         fits = [f"yes: at most {room}, {verdict.margin:.0%} left{sure}"]
@@ -119,45 +130,64 @@ def _changes(found: Estimate) -> list[str]:
     said = [f"twice the {name}: {seconds(saved)} less a step" for saved, name in best[:2]] or ["nothing that doubling helps"]
     sizing = found.sizing
     if found.load.played:
-        replicas = f"{sizing.env_replicas} env replica{'s' if sizing.env_replicas > 1 else ''} keep the policy from waiting"
-        fed = "" if sizing.policy_replicas is None else f"; {sizing.policy_replicas} policy replicas keep the worlds busy"
-        said.append(f"{replicas} (has {found.resources.env_replicas}){fed}")
+        wanted = f"for a policy that never waits: env replicas {sizing.env_replicas} (has {found.resources.env_replicas}), "
+        said.append(wanted + f"episodes in flight {sizing.concurrency:,} (has {min(found.load.in_flight, found.load.episodes):,})")
+        if sizing.policy_replicas is not None:
+            said.append(f"for worlds that never wait: policy replicas {sizing.policy_replicas} (has {found.resources.policy_replicas})")
     return said
+
+
+def _table(*names: str) -> Table:
+    """The first column stands left, the others right."""
+    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
+    for place, name in enumerate(names):
+        table.add_column(name, justify="right" if place else "left", no_wrap=True)
+    return table
 
 
 def _memory(found: Estimate) -> Table:
     """Each budget by itself: what training needs, what the policy needs, what the cache of episodes needs."""
-    verdict = found.verdict
-    table = Table(box=None, padding=(0, 1), pad_edge=False)
-    for name in ("GiB on one device", "parts", ""):
-        table.add_column(name, justify="right" if not name else "left", overflow="fold")
+    verdict, sampling = found.verdict, found.verdict.sampling
+    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
+    for name, side in (("on one device", "left"), ("", "right"), ("of which", "left")):
+        table.add_column(name, justify="right" if side == "right" else "left", overflow="fold")
     if verdict.training is not None:
-        parts = ", ".join(f"{name} {gib(size)}" for name, size in verdict.training.parts().items() if size)
-        table.add_row("training", parts, gib(verdict.training.total))
-    sampling = verdict.sampling
-    table.add_row("policy", f"weights {gib(sampling.weights)}, working {gib(sampling.working)}", gib(sampling.weights + sampling.working))
-    table.add_row("cache", f"{sampling.wanted:,} episodes of {gib(sampling.cache_per_sequence)}", gib(sampling.cache))
-    table.add_row("kept by the driver or process", "", gib(verdict.reserved))
-    return table
-
-
-def _phases(found: Estimate) -> Table:
-    table = Table(box=None, padding=(0, 1), pad_edge=False)
-    table.add_column("seconds a step")
-    for name in found.step.busy:
-        table.add_column(name, justify="right")
-    table.add_row("alone", *(f"{value:,.1f}" for value in found.step.busy.values()))
+        parts = ", ".join(f"{name} {size_of(size)}" for name, size in verdict.training.parts().items() if size)
+        table.add_row("training", size_of(verdict.training.total), parts)
+    parts = f"weights {size_of(sampling.weights)}" + (f", working memory {size_of(sampling.working)}" if sampling.working else "")
+    table.add_row("policy, sampling", size_of(sampling.weights + sampling.working), parts)
+    table.add_row(
+        "cache of episodes", size_of(sampling.cache), f"{sampling.wanted:,} of {size_of(sampling.cache_per_sequence)}, all at their longest"
+    )
+    table.add_row("driver or process", size_of(verdict.reserved), "")
+    if verdict.fits:
+        busy = ", ".join(f"{name} {seconds(value)}" for name, value in found.step.busy.items() if value >= 0.005)
+        table.add_row("phases of a step", seconds(found.step.total), busy)
     return table
 
 
 def _stages(answer: CapacityAnswer) -> Table:
-    table = Table(box=None, padding=(0, 1), pad_edge=False)
-    table.add_column("stage")
-    for name in ("steps", "clock", "GPU-h", "read", "sampled", "cost"):
-        table.add_column(name, justify="right", no_wrap=True)
-    main = answer.main
-    for stage in (*_few(main.stages), main.total):
-        table.add_row(escape(stage.name), *_stage(stage, main.verdict.fits))
+    table = _table("stage", "steps", "clock", "GPU-h", "read", "sampled", "cost")
+    for stage in (*_few(answer.main.stages), answer.main.total):
+        table.add_row(escape(stage.name), *_stage(stage))
+    return table
+
+
+def _simulated(answer: CapacityAnswer) -> Table:
+    table = _table("simulated", "step p50", "p95", "policy idle", "worlds idle", "stragglers", "lock-step p50")
+    for horizon, found in answer.simulated:
+        shares = (f"{share:.0%}" for share in (found.policy_idle, found.env_idle, found.straggler_share))
+        table.add_row(f"horizon {horizon}", seconds(found.seconds_p50), seconds(found.seconds_p95), *shares, seconds(found.lock_step_p50))
+    return table
+
+
+def _evaluation(plan: EvaluationPlan) -> Table:
+    table = _table(f"evaluation at {plan.rate:.0%} ({plan.rate_from[:20]})", "samples", "tasks", "clock", "GPU-h", "cost")
+    kinds = [(f"interval {plan.width or 0:.3g} wide", plan.for_width), (f"difference {plan.gap or 0:.3g}", plan.for_gap)]
+    for name, sizes in (*kinds, ("  on the same tasks", plan.for_gap_paired)):
+        for size in sizes:
+            spent = ("n/a",) * 3 if size.stage is None else (_stage(size.stage)[1], *_stage(size.stage)[2::3])
+            table.add_row(name, str(size.samples), "n/a" if size.tasks is None else f"{size.tasks:,}", *spent)
     return table
 
 
@@ -165,26 +195,24 @@ def _few(stages: Sequence[Stage]) -> Sequence[Stage]:
     return stages if len(stages) <= 6 else [*stages[:4], *stages[-2:]]
 
 
-def _stage(stage: Stage, fits: bool) -> tuple[str, ...]:
+def _stage(stage: Stage) -> tuple[str, ...]:
     steps = f"{stage.first_step}-{stage.last_step}" if stage.steps > 1 else "-"
-    clock, hours = (duration(stage.seconds), f"{stage.gpu_hours:,.1f}") if fits else ("n/a", "n/a")
-    cost = "n/a" if stage.cost is None or not fits else f"{stage.cost:,.2f}"
-    return steps, clock, hours, f"{stage.tokens_read / 1e6:,.1f}M", f"{stage.tokens_sampled / 1e6:,.1f}M", cost
+    cost = "n/a" if stage.cost is None else f"{stage.cost:,.2f}"
+    tokens = (f"{count / 1e6:,.1f}M" for count in (stage.tokens_read, stage.tokens_sampled))
+    return (steps, duration(stage.seconds), f"{stage.gpu_hours:,.1f}", *tokens, cost)
 
 
 def _alternatives(answer: CapacityAnswer) -> Table:
-    table = Table(box=None, padding=(0, 1), pad_edge=False)
-    table.add_column("alternative")
-    for name in ("fits", "left", "at once", "a step", "clock", "GPU-h", "cost"):
-        table.add_column(name, justify="right", no_wrap=True)
+    table = _table("alternative", "fits", "left", "at once", "a step", "clock", "GPU-h", "cost")
     for each in answer.alternatives:
         found, verdict, total = each.estimate, each.estimate.verdict, each.estimate.total
+        room = (f"{verdict.margin:.0%}", f"{verdict.sequences:,}")
         if not verdict.fits:
-            table.add_row(escape(each.name), "no", f"{verdict.margin:.0%}", f"{verdict.sequences:,}", *["n/a"] * 4)
+            table.add_row(escape(each.name), "no", *room, *["n/a"] * 4)
             continue
+        sure = "yes" if verdict.surely else "barely"
         cost = "n/a" if total.cost is None else f"{total.cost:,.2f}"
-        cells = (seconds(found.step.total), duration(total.seconds), f"{total.gpu_hours:,.1f}", cost)
-        table.add_row(escape(each.name), "yes" if verdict.surely else "barely", f"{verdict.margin:.0%}", f"{verdict.sequences:,}", *cells)
+        table.add_row(escape(each.name), sure, *room, seconds(found.step.total), duration(total.seconds), f"{total.gpu_hours:,.1f}", cost)
     return table
 
 
@@ -194,9 +222,12 @@ def _error(found: Estimate) -> str:
     return f"Error: memory within 15%; {source}, within a factor of 2. docs/capacity.md says how both are known."
 
 
-def gib(size: int) -> str:
-    """Gibibytes with a digit that matters."""
-    return f"{size / _GIB:,.1f}" if size >= _GIB / 10 else f"{size / _GIB:.3f}"
+def size_of(size: int) -> str:
+    """Bytes in the unit that fits them."""
+    for unit, scale in (("GiB", 1024**3), ("MiB", 1024**2), ("KiB", 1024)):
+        if size >= scale:
+            return f"{size / scale:,.1f} {unit}"
+    return f"{size} B"
 
 
 def seconds(value: float) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from agentgym_cli.report import phrases
 from agentgym_cli.report.blocks import Block, Code, Facts, Grid, Prose, Section
+from agentgym_cli.report.estimates import estimates
 from agentgym_cli.report.figures import Averages, Macro
 from agentgym_cli.report.model import Matrix, Report
 from agentgym_cli.report.papers import PaperRow
@@ -146,7 +147,7 @@ def spending(report: Report) -> list[Section]:
     ]
     if report.latencies:
         blocks.append(_latencies(report))
-    return [Section(title="Spending and latency", blocks=tuple(blocks))]
+    return [Section(title="Spending and latency", blocks=tuple(blocks)), *estimates(report)]
 
 
 def _amount(amount: Amount) -> str:

@@ -1,34 +1,34 @@
-"""``agentgym capacity``: what a run needs, what will be slow and what it costs, before anything is paid for; and the same as train's preflight."""
+"""``agentgym capacity``: what a run needs, what will be slow and what it costs, before anything is paid for."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agentgym_cli.capacity.advice import fitting_changes
-from agentgym_cli.capacity.architecture import ModelShape, find_known, known_models, read_shape
-from agentgym_cli.capacity.gpus import GpuKind, find_gpu, gpu_kinds, smallest_gpu, this_machine
-from agentgym_cli.capacity.layout import Layout, colocated, one_process, separate
+from agentgym_cli.capacity.architecture import ModelShape
+from agentgym_cli.capacity.gpus import GpuKind, gpu_kinds
+from agentgym_cli.capacity.layout import Layout, colocated, separate
 from agentgym_cli.capacity.measured import Measured
 from agentgym_cli.capacity.money import PerSuccess, Prices, per_success
+from agentgym_cli.capacity.simulate import SimulatedSteps
 from agentgym_cli.errors import RecipeError
-from agentgym_cli.recipe.data import find_data, try_find
+from agentgym_cli.learn.schedules import spans
+from agentgym_cli.recipe.data import find_data
 from agentgym_cli.recipe.layers import read_chain
 from agentgym_cli.recipe.resolve import resolve
-from agentgym_cli.recipe.schema.computing import ClusterSpec
 from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.recipe.tasks import MissingLists, select_tasks
-from agentgym_cli.recipe.wording import listed, shown
+from agentgym_cli.verbs.devices import devices_of, shape_of
 from agentgym_cli.verbs.estimate import Estimate, estimate, plan_of
-from agentgym_cli.verbs.prepare import Prepared
-from agentgym_cli.verbs.progress import Progress
+from agentgym_cli.verbs.evaluation_size import EvaluationPlan, plan_evaluation
+from agentgym_cli.verbs.measurements import measurements_of
 from agentgym_cli.verbs.schedules import chosen_tasks, tasks_of
+from agentgym_cli.verbs.simulation import simulated
 from agentgym_cli.verbs.spoken import spoken_dialect
 
 _GPU = "gpu"
-_DEFAULT_KIND = "a100-80g"
 _BESIDE = ("rtx4090-24g", "l40s-48g", "a100-80g", "h100-80g", "h200-141g")
 """Kinds that alternatives show beside the one that is asked for."""
 RATES = (0.1, 0.3, 0.5, 0.8)
@@ -83,6 +83,10 @@ class CapacityAnswer:
     notes: tuple[str, ...]
     """What was not counted, and why."""
     measured: Measured | None
+    simulated: tuple[tuple[int, SimulatedSteps], ...]
+    """Steps of each horizon, played event by event with a run's distributions; empty without ``--from``."""
+    evaluation: EvaluationPlan | None
+    """None where no width and no difference were asked for."""
 
     @property
     def fits(self) -> bool:
@@ -99,14 +103,13 @@ def estimate_capacity(question: Question) -> CapacityAnswer:
     """
     resolved = resolve(question.recipe, _overrides(question), only_shown=True)
     run, folders = resolved.run, resolved.folders
-    if question.gpus is not None and question.gpus < 1:
-        raise RecipeError(f"--gpus: expected 1 or more, got {question.gpus}")
     shape, published = shape_of(run, folders)
-    kind, layout = _devices(run, question)
+    kind, layout = devices_of(run, gpu=question.gpu, gpus=question.gpus)
     evaluated, notes = _evaluated(run, folders)
-    prices = _prices(run, question)
-    main = estimate(run, plan_of(run, shape, kind, layout), measured=None, evaluated=evaluated, prices=prices)
-    others = _alternatives(run, shape, main, evaluated, prices)
+    prices, plan = _prices(run, question), plan_of(run, shape, kind, layout)
+    measured = _measured(run, question)
+    main = estimate(run, plan, measured=measured, evaluated=evaluated, prices=prices)
+    rates = RATES if measured is None or not measured.success else (measured.success,)
     return CapacityAnswer(
         recipe=str(resolved.recipe_path),
         profile=run.profile,
@@ -115,49 +118,29 @@ def estimate_capacity(question: Question) -> CapacityAnswer:
         parameters=shape.parameters,
         published=published,
         main=main,
-        changes=fitting_changes(main.plan),
-        alternatives=others,
-        per_success=per_success(main.total, RATES),
-        notes=notes,
-        measured=None,
+        changes=fitting_changes(plan),
+        alternatives=_alternatives(run, shape, main, evaluated, prices, measured),
+        per_success=per_success(main.total, rates) if main.load.played else (),
+        notes=(*notes, *_cut_short(run, measured)),
+        measured=measured,
+        simulated=() if measured is None or not main.load.played else simulated(run, main, measured),
+        evaluation=plan_evaluation(run, main, evaluated, width=question.width, gap=question.gap, prices=prices, measured=measured),
     )
 
 
-def preflight(prepared: Prepared, progress: Progress) -> Estimate | None:
-    """Estimate a run and refuse one whose memory cannot be enough, before anything is loaded. None where the device is not known.
-
-    Raises:
-        RecipeError: the peak does not fit.
-    """
-    run, folders = prepared.run, prepared.frozen.beside
-    if run.engine.kind == "local" and run.engine.device == "cuda":
-        progress.note("memory", "not estimated: which GPU this is, is not known; agentgym capacity RECIPE --gpu KIND does it")
+def _measured(run: Run, question: Question) -> Measured | None:
+    if question.run is None:
         return None
-    shape, _ = shape_of(run, folders)
-    kind, layout = _devices(run, Question(recipe=prepared.frozen.recipe))
-    evaluated = {name: len(tasks) for name, tasks in prepared.evaluation_tasks.items()}
-    found = estimate(run, plan_of(run, shape, kind, layout), measured=None, evaluated=evaluated, prices=Prices())
-    verdict = found.verdict
-    progress.note("memory", f"{_mib(verdict.peak)} needed at the most, {_mib(verdict.memory)} there; a step {found.step.total:.1f} s by assumptions")
-    if not verdict.fits:
-        ways = fitting_changes(found.plan)
-        raise RecipeError(
-            f"memory: expected at most {_mib(verdict.memory)} on {kind.name}, got a peak of {_mib(verdict.peak)}: {verdict.lacking} does not fit",
-            ways[0] if ways else "agentgym capacity RECIPE shows every part",
-        )
-    return found
+    same = question.gpu is None and question.gpus is None
+    return measurements_of(question.run, question.database, planned=run, same_devices=same)
 
 
-def shape_of(run: Run, folders: Sequence[Path]) -> tuple[ModelShape, int | None]:
-    """The network of a run's model, from its folder or the shipped table, and its published count. Raises RecipeError."""
-    name = run.policy.own_model.path
-    folder, known = try_find(name, beside=folders), find_known(name)
-    if folder is not None:
-        return read_shape(folder / "config.json"), None
-    if known is None:
-        names = listed(model.name for model in known_models().values())
-        raise RecipeError(f"policy.model.path: expected a folder with config.json or one of {names}, got {shown(name)}", "name a local model folder")
-    return known.shape, known.published
+def _cut_short(run: Run, measured: Measured | None) -> tuple[str, ...]:
+    """That a run with shorter horizons cannot say how long episodes become."""
+    longest = run.evaluation.horizon if run.train is None else max(turns for *_, turns in spans(run.horizon, after=0, steps=run.train.steps))
+    if measured is None or measured.horizon >= longest:
+        return ()
+    return (f"{measured.source} had horizons of at most {measured.horizon} turns, this one has {longest}: its episodes may take more turns",)
 
 
 def _overrides(question: Question) -> list[str]:
@@ -183,32 +166,6 @@ def _positive(name: str, value: float) -> None:
         raise RecipeError(f"{name}: expected a number above 0, got {value}")
 
 
-def _devices(run: Run, question: Question) -> tuple[GpuKind, Layout]:
-    """What the run computes on, and how it is spread over it."""
-    engine = run.engine
-    if engine.kind == "local":
-        layout = one_process(checkpointing=engine.activation_checkpointing)
-        if question.gpu is not None:
-            return find_gpu(question.gpu), layout
-        if engine.device == "cuda":
-            raise RecipeError("--gpu: expected a kind of GPU, since engine.device is cuda, got none", f"--gpu {_DEFAULT_KIND}")
-        return this_machine(memory=_physical_memory(), threads=engine.threads), layout
-    cluster = run.cluster or ClusterSpec(gpus_per_node=1)
-    devices = cluster.gpus if question.gpus is None else question.gpus
-    layout = colocated(devices, tensor_parallel=cluster.tensor_parallel)
-    return (_asked_for(cluster) if question.gpu is None else find_gpu(question.gpu)), layout
-
-
-def _asked_for(cluster: ClusterSpec) -> GpuKind:
-    """The slowest kind of the memory that a cluster names."""
-    if cluster.gpus_per_node == 0:
-        return this_machine(memory=_physical_memory(), threads=1)
-    found = smallest_gpu(cluster.gpu_memory_gib) if cluster.gpu_memory_gib else gpu_kinds()[_DEFAULT_KIND]
-    if found is None:
-        raise RecipeError(f"cluster.gpu_memory_gib: expected the memory of a known GPU, got {cluster.gpu_memory_gib}", "name the kind with --gpu")
-    return found
-
-
 def _evaluated(run: Run, folders: Sequence[Path]) -> tuple[Mapping[str, int], tuple[str, ...]]:
     """Tasks of each evaluation split; none, and why, where a person has to supply the lists."""
     env = spoken_dialect(run, beside=folders).name
@@ -220,7 +177,9 @@ def _evaluated(run: Run, folders: Sequence[Path]) -> tuple[Mapping[str, int], tu
     return {name: len(tasks) for name, tasks in chosen_tasks(splits, run.evaluation.only, env=env).items()}, ()
 
 
-def _alternatives(run: Run, shape: ModelShape, main: Estimate, evaluated: Mapping[str, int], prices: Prices) -> tuple[Alternative, ...]:
+def _alternatives(
+    run: Run, shape: ModelShape, main: Estimate, evaluated: Mapping[str, int], prices: Prices, measured: Measured | None
+) -> tuple[Alternative, ...]:
     """Half and twice the devices, trainer and sampler apart, and other kinds of GPU; none for one process."""
     plan = main.plan
     if plan.layout.local:
@@ -236,15 +195,8 @@ def _alternatives(run: Run, shape: ModelShape, main: Estimate, evaluated: Mappin
         found.append((f"{half} train, {count - half} sample", kind, layout))
     names = [name for name in _BESIDE if name != kind.name] if kind.name in gpu_kinds() else []
     found += [(f"{count} x {name}", gpu_kinds()[name], plan.layout) for name in names]
+    elsewhere = None if measured is None else replace(measured, same_policy=False)
     return tuple(
-        Alternative(name=name, estimate=estimate(run, plan_of(run, shape, other, layout), measured=None, evaluated=evaluated, prices=prices))
+        Alternative(name=name, estimate=estimate(run, plan_of(run, shape, other, layout), measured=elsewhere, evaluated=evaluated, prices=prices))
         for name, other, layout in found
     )
-
-
-def _mib(size: int) -> str:
-    return f"{size / 1024**2:,.0f} MiB"
-
-
-def _physical_memory() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -19,13 +19,15 @@ from agentgym_cli.recipe.schema.algorithms import AgentEvolSpec, DpoSpec, Online
 from agentgym_cli.recipe.schema.learning import TrainSpec
 from agentgym_cli.recipe.schema.run import Run
 
-TURNS_SHARE = 0.75
+TURNS_SHARE = 0.6
 """Mean turns of an episode as a share of its horizon, where no run says."""
 RESPONSE_SHARE = 0.25
 """Mean tokens of a response as a share of ``budgets.response_tokens``, where no run says."""
 PROMPT_TOKENS, OBSERVATION_TOKENS = 600.0, 60.0
 """Where no run says; both at most a quarter of what the context has for them."""
 _MOST_SPANS = 1000
+_START_LOCAL, _START = 10.0, 180.0
+"""Seconds until the first episode: imports and checks; with an engine on GPUs, its processes, weights and graphs too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,11 +91,12 @@ def estimate(run: Run, plan: Plan, *, measured: Measured | None, evaluated: Mapp
     horizons = [(1, 1, run.evaluation.horizon)] if run.train is None else list(_spans(run, run.train))
     loads = {turns: _load(run, plan, turns, measured) for turns in {*(turns for *_, turns in horizons), run.evaluation.horizon}}
     last = loads[horizons[-1][2]]
-    resources = _resources(run, plan)
+    resources = _resources(run, plan, measured)
     services = {turns: _services(run, plan, load, measured) for turns, load in loads.items()}
     step = step_time(last, services[last.horizon], _possible(resources))
     stages = () if run.train is None else tuple(_stage(span, loads[span[2]], services[span[2]], resources, plan, prices) for span in horizons)
     evaluation = loads[run.evaluation.horizon]
+    stages = (*_before(run, plan, last, services[last.horizon], resources, prices), *stages)
     stages += _evaluations(run, evaluated, evaluation, services[evaluation.horizon], resources, plan, prices)
     return Estimate(
         plan=plan,
@@ -157,10 +160,15 @@ def _services(run: Run, plan: Plan, load: Load, measured: Measured | None) -> Se
     return services if measured is None else measured.replaced_in(services, load)
 
 
-def _resources(run: Run, plan: Plan) -> Resources:
-    replicas = len(run.env.urls) if run.env.urls else run.env.replicas
-    verdict = judge(plan)
-    return Resources(env_replicas=replicas, env_places=1, policy_replicas=plan.layout.replicas, sequences=verdict.sequences // plan.layout.replicas)
+def _resources(run: Run, plan: Plan, measured: Measured | None) -> Resources:
+    places = 1.0 if measured is None else measured.env_places
+    replicas = plan.layout.replicas
+    return Resources(env_replicas=replicas_of(run), env_places=places, policy_replicas=replicas, sequences=judge(plan).sequences // replicas)
+
+
+def replicas_of(run: Run) -> int:
+    """Servers of the environment."""
+    return len(run.env.urls) if run.env.urls else run.env.replicas
 
 
 def _possible(resources: Resources) -> Resources:
@@ -209,6 +217,25 @@ def _evaluations(
         explored = rule.explored_tasks * rule.samples_per_task
         found.append(_played(f"{rounds} explorations", rounds, explored, (1, steps), load, services, resources, plan, prices))
     return tuple(found)
+
+
+def _before(run: Run, plan: Plan, load: Load, services: Services, resources: Resources, prices: Prices) -> tuple[Stage, ...]:
+    """Starting everything, and the warm start: demonstrations that an oracle plays, then updates on them."""
+    start = replace(load, played=False)
+    found = [_paid("start", (1, 1, load.horizon), _START_LOCAL if plan.layout.local else _START, start, 0, plan, prices)]
+    if run.warm_start is not None:
+        spec = run.warm_start
+        share = spec.demonstrations_per_step * (spec.max_turns / 2) / max(1.0, load.episodes * load.mean_turns)
+        asked = 2 * spec.demonstrations * spec.max_turns / 2 * services.env_step / (resources.env_replicas * resources.env_places)
+        seconds = asked + spec.steps * share * services.update
+        found.append(_paid("warm start", (1, spec.steps, spec.max_turns), seconds, start, spec.steps, plan, prices))
+    return tuple(found)
+
+
+def evaluation_stage(run: Run, plan: Plan, episodes: int, prices: Prices, measured: Measured | None) -> Stage:
+    """What so many episodes of evaluation take on a plan's devices."""
+    load = _load(run, plan, run.evaluation.horizon, measured)
+    return _played("evaluation", 1, episodes, (1, 1), load, _services(run, plan, load, measured), _resources(run, plan, measured), plan, prices)
 
 
 def _played(

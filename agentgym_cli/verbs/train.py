@@ -8,13 +8,14 @@ from agentgym_cli.errors import RecipeError
 from agentgym_cli.recipe.lock import require_engine
 from agentgym_cli.recipe.schema.learning import TrainSpec
 from agentgym_cli.recipe.stored_rules import asks_oracle, plays_training_tasks
-from agentgym_cli.verbs.capacity import preflight
 from agentgym_cli.verbs.degraded import InfraShare
+from agentgym_cli.verbs.estimate import Estimate
 from agentgym_cli.verbs.folders import Checkpoint, last_checkpoint
 from agentgym_cli.verbs.history import History
 from agentgym_cli.verbs.home import claim_folder, keep_observed
 from agentgym_cli.verbs.interrupts import run_interruptible
 from agentgym_cli.verbs.play import Stage, infra_share, stage_of
+from agentgym_cli.verbs.preflight import keep_estimate, keep_peak, preflight
 from agentgym_cli.verbs.prepare import Prepared, prepare
 from agentgym_cli.verbs.progress import Progress
 from agentgym_cli.verbs.qualify import Weigh, require_cheap_checks
@@ -39,10 +40,10 @@ def train_policy(request: Request, progress: Progress) -> Finished:
     prepared = prepare(request, verb="train", progress=progress)
     spec = _trainable(prepared)
     stored = read_stored(prepared, progress)
-    preflight(prepared, progress)
+    estimate = preflight(prepared, progress)
     require_cheap_checks(prepared, progress)
     prepared = claim_folder(prepared, progress)
-    return run_interruptible(_train(prepared, spec, stored, progress), prepared.resume_command("train"))
+    return run_interruptible(_train(prepared, spec, stored, estimate, progress), prepared.resume_command("train"))
 
 
 def load_engine(prepared: Prepared) -> LocalEngine:
@@ -68,7 +69,7 @@ def _trainable(prepared: Prepared) -> TrainSpec:
     return run.train
 
 
-async def _train(prepared: Prepared, spec: TrainSpec, stored: Stored, progress: Progress) -> Finished:
+async def _train(prepared: Prepared, spec: TrainSpec, stored: Stored, estimate: Estimate | None, progress: Progress) -> Finished:
     found = last_checkpoint(prepared.folder) if prepared.resumed else None
     resumed_from = None if not prepared.resumed else -1 if found is None else found.step
     with open_segment(prepared, verb="train", policy="local", resumed_from_step=resumed_from, progress=progress) as (recorder, history):
@@ -76,7 +77,9 @@ async def _train(prepared: Prepared, spec: TrainSpec, stored: Stored, progress: 
             progress.note("resume", f"nothing is left to do: all {spec.steps} steps and the evaluation behind them are recorded")
             infra = infra_share(prepared.run, history)
         else:
+            keep_estimate(recorder, estimate)
             infra = await _in_world(prepared, spec, stored, found, recorder, history, progress)
+            keep_peak(recorder)
     return Finished(prepared=prepared, degraded=infra.sentence(), store_trouble=recorder.store_trouble)
 
 

@@ -1,0 +1,66 @@
+"""On what a run computes, and which network it has: from its recipe, or as somebody asks for. Loads no weights and asks no driver."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from agentgym_cli.capacity.architecture import ModelShape, find_known, known_models, read_shape
+from agentgym_cli.capacity.gpus import GpuKind, find_gpu, gpu_kinds, smallest_gpu, this_machine
+from agentgym_cli.capacity.layout import Layout, colocated, one_process
+from agentgym_cli.errors import RecipeError
+from agentgym_cli.recipe.data import try_find
+from agentgym_cli.recipe.schema.computing import ClusterSpec
+from agentgym_cli.recipe.schema.run import Run
+from agentgym_cli.recipe.wording import listed, shown
+
+_DEFAULT_KIND = "a100-80g"
+
+
+def shape_of(run: Run, folders: Sequence[Path]) -> tuple[ModelShape, int | None]:
+    """The network of a run's model, from its folder or the shipped table, and its published count. Raises RecipeError."""
+    name = run.policy.own_model.path
+    folder, known = try_find(name, beside=folders), find_known(name)
+    if folder is not None:
+        return read_shape(folder / "config.json"), None
+    if known is None:
+        names = listed(model.name for model in known_models().values())
+        raise RecipeError(f"policy.model.path: expected a folder with config.json or one of {names}, got {shown(name)}", "name a local model folder")
+    return known.shape, known.published
+
+
+def devices_of(run: Run, *, gpu: str | None = None, gpus: int | None = None) -> tuple[GpuKind, Layout]:
+    """What a run computes on, and how it is spread over it; ``gpu`` and ``gpus`` take the place of what its profile asks for.
+
+    Raises:
+        RecipeError: an unknown kind, no GPU, or a GPU that nobody named.
+    """
+    if gpus is not None and gpus < 1:
+        raise RecipeError(f"--gpus: expected 1 or more, got {gpus}")
+    engine = run.engine
+    if engine.kind == "local":
+        layout = one_process(checkpointing=engine.activation_checkpointing)
+        if gpu is not None:
+            return find_gpu(gpu), layout
+        if engine.device == "cuda":
+            raise RecipeError("--gpu: expected a kind of GPU, since engine.device is cuda, got none", f"--gpu {_DEFAULT_KIND}")
+        return this_machine(memory=_physical_memory(), threads=engine.threads), layout
+    cluster = run.cluster or ClusterSpec(gpus_per_node=1)
+    devices = cluster.gpus if gpus is None else gpus
+    layout = colocated(devices, tensor_parallel=cluster.tensor_parallel)
+    return (_asked_for(cluster) if gpu is None else find_gpu(gpu)), layout
+
+
+def _asked_for(cluster: ClusterSpec) -> GpuKind:
+    """The slowest kind of the memory that a cluster names."""
+    if cluster.gpus_per_node == 0:
+        return this_machine(memory=_physical_memory(), threads=1)
+    found = smallest_gpu(cluster.gpu_memory_gib) if cluster.gpu_memory_gib else gpu_kinds()[_DEFAULT_KIND]
+    if found is None:
+        raise RecipeError(f"cluster.gpu_memory_gib: expected the memory of a known GPU, got {cluster.gpu_memory_gib}", "name the kind with --gpu")
+    return found
+
+
+def _physical_memory() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -1,0 +1,157 @@
+"""Times of a step worked out by hand, and what never gets worse with more of something."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields, replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentgym_cli.capacity.layout import colocated
+from agentgym_cli.capacity.service import Load, Services, assumed_services
+from agentgym_cli.capacity.throughput import Resources, doublings, enough, step_time
+from tests.capacity.shapes import TINY, device
+
+LOAD = Load(
+    episodes=8,
+    in_flight=8,
+    horizon=5,
+    mean_turns=3.0,
+    prompt_tokens=30.0,
+    observation_tokens=10.0,
+    response_tokens=20.0,
+    checkpoint_every=10,
+)
+SERVICES = Services(
+    env_reset=0.5, env_step=0.2, prefill_token=0.001, decode_fixed=0.01, decode_row=0.005, update=7.0, weight_sync=2.0, checkpoint=30.0
+)
+RESOURCES = Resources(env_replicas=4, env_places=1.0, policy_replicas=2, sequences=4)
+
+
+def test_a_step_by_hand() -> None:
+    found = step_time(LOAD, SERVICES, RESOURCES)
+    # Of 8 in flight b a replica decode: 2 b (1 + 0.2 / turn) = 8, where a turn takes 20 x (0.01 + 0.005 b) + b x 20 x 0.001 = 0.2 + 0.12 b:
+    # 0.12 b^2 - 0.08 b - 0.8 = 0
+    batch = (0.08 + math.sqrt(0.08**2 + 4 * 0.12 * 0.8)) / 0.24
+    turn = 0.2 + 0.12 * batch
+    # 8 episodes go round in turn + 0.2 s; the worlds could make 4 / 0.2 = 20 turns a second
+    rate = 8 / (turn + 0.2)
+    # alone: 20 x 0.015 + 20 x 0.001 = 0.32 s; two turns more than the mean; resets 8 x 0.5 / 4
+    assert found.play == pytest.approx(1.0 + 24 / rate + 2 * (0.32 + 0.2))
+    assert (found.update, found.weight_sync, found.checkpoint) == (7.0, 2.0, 3.0)
+    assert found.total == pytest.approx(found.play + 12.0)
+    assert found.policy_utilisation == pytest.approx(rate * turn / 8)
+    assert found.env_utilisation == pytest.approx(rate * 0.2 / 4)
+    assert found.turn_seconds == pytest.approx(turn + 0.2)
+    assert found.busy["env step"] == pytest.approx((24 / 4 + 2) * 0.2)
+    assert found.busy["decode"] == pytest.approx(24 / (2 * batch) * (0.2 + 0.1 * batch) + 2 * 0.3)
+    assert found.busy["prefill"] == pytest.approx(24 / (2 * batch) * 0.02 * batch + 2 * 0.02)
+    assert found.slowest == "update"
+
+
+def test_a_slow_world_holds_a_step_up() -> None:
+    found = step_time(LOAD, replace(SERVICES, env_step=5.0, update=0.1), RESOURCES)
+    # 4 places of 5 s make 0.8 turns a second: 30 s for 24 turns, and 2 x 5.32 s for the tail
+    assert found.env_utilisation == 1.0
+    assert found.play == pytest.approx(1.0 + 30 + 2 * 5.32)
+    assert found.slowest == "env step"
+    assert max((saved, name) for name, saved in doublings(LOAD, replace(SERVICES, env_step=5.0, update=0.1), RESOURCES).items())[1] == "env replicas"
+
+
+def test_stored_data_is_not_played() -> None:
+    found = step_time(replace(LOAD, played=False), SERVICES, RESOURCES)
+    assert (found.play, found.total) == (0.0, 12.0)
+    assert {name for name, seconds in found.busy.items() if seconds} == {"update", "weight sync", "checkpoint"}
+
+
+def test_tokens_of_a_step_by_hand() -> None:
+    # 8 episodes x 3 turns x 20 tokens; contexts 30, 60 and 90 tokens long
+    assert LOAD.sampled == 480
+    assert LOAD.read == 8 * (30 + 60 + 90)
+    assert LOAD.trajectory == 30 + 3 * 30
+
+
+def test_failures_are_made_again() -> None:
+    # one of two attempts fails: two attempts an episode
+    assert replace(LOAD, failures=0.5).attempts == 16
+
+
+def test_times_follow_from_a_device_by_hand() -> None:
+    load = replace(LOAD, prompt_tokens=0.0, observation_tokens=0.0)
+    found = assumed_services(TINY, device(), colocated(2), load, dialect="textcraft", passes=1, extra_passes=1, adapters=False)
+    # 2 bytes x 180 numbers at 0.7 TB/s beside 1 ms of launches
+    assert found.decode_fixed == pytest.approx(0.001 + 360 / 0.7e12)
+    # 8 x 60 tokens x 180 numbers x (6 + 2 for checkpointing + 2 for a pass forward), on 2 devices at a quarter of 100 T operations
+    assert found.update == pytest.approx(8 * 60 * 180 * 10 / (2 * 1e14 * 0.25))
+    assert found.weight_sync == pytest.approx(1.0 + 360 / 1e11)
+
+
+def test_sizes_that_are_enough_by_hand() -> None:
+    found = enough(LOAD, SERVICES, RESOURCES)
+    # 10.63 turns a second x 0.2 s = 2.13 busy worlds, at most 0.7 of each: 3.04
+    assert found.env_replicas == 4
+    # the worlds give 0.7 x 4 / 0.2 = 14 turns a second; 2 replicas make 11.76, 3 replicas 8 / (20 x (0.01 + 8 / 3 x 0.005) + 0.0533) = 15.4
+    assert found.policy_replicas == 3
+    # 2 replicas x 4 sequences x (0.68 + 0.2) / 0.68
+    assert found.concurrency == 11
+
+
+def test_a_world_that_is_quicker_than_any_policy_waits() -> None:
+    assert enough(LOAD, replace(SERVICES, env_step=1e-6), RESOURCES).policy_replicas is None
+
+
+seconds = st.floats(min_value=0.0, max_value=1e4, allow_nan=False)
+counts = st.integers(min_value=1, max_value=2000)
+
+
+@st.composite
+def situations(draw: st.DrawFn) -> tuple[Load, Services, Resources]:
+    horizon = draw(st.integers(min_value=1, max_value=100))
+    load = Load(
+        episodes=draw(counts),
+        in_flight=draw(counts),
+        horizon=horizon,
+        mean_turns=draw(st.floats(min_value=1.0, max_value=horizon)),
+        prompt_tokens=draw(seconds),
+        observation_tokens=draw(seconds),
+        response_tokens=draw(st.floats(min_value=1.0, max_value=1e4)),
+        failures=draw(st.floats(min_value=0.0, max_value=1.0)),
+    )
+    services = Services(
+        env_reset=draw(seconds),
+        env_step=draw(seconds),
+        prefill_token=draw(seconds),
+        decode_fixed=draw(st.floats(min_value=1e-6, max_value=10)),
+        decode_row=draw(seconds),
+        update=draw(seconds),
+        weight_sync=draw(seconds),
+        checkpoint=draw(seconds),
+    )
+    resources = Resources(
+        env_replicas=draw(counts), env_places=draw(st.floats(min_value=1.0, max_value=100)), policy_replicas=draw(counts), sequences=draw(counts)
+    )
+    return load, services, resources
+
+
+@settings(max_examples=150, deadline=None)
+@given(situations(), st.integers(min_value=1, max_value=7))
+def test_more_of_any_resource_never_makes_a_step_longer(situation: tuple[Load, Services, Resources], more: int) -> None:
+    load, services, resources = situation
+    now = step_time(load, services, resources)
+    for name in (field.name for field in fields(Resources)):
+        changed = replace(resources, **{name: getattr(resources, name) + more})
+        assert step_time(load, services, changed).total <= now.total * (1 + 1e-9), name
+    assert all(saved >= 0 for saved in doublings(load, services, resources).values())
+
+
+@settings(max_examples=100, deadline=None)
+@given(situations())
+def test_shares_are_shares_and_sizes_are_positive(situation: tuple[Load, Services, Resources]) -> None:
+    found = step_time(*situation)
+    assert 0 <= found.policy_utilisation <= 1 + 1e-9
+    assert 0 <= found.env_utilisation <= 1 + 1e-9
+    assert all(seconds >= -1e-9 * found.total for seconds in found.busy.values())
+    sizing = enough(*situation)
+    assert sizing.env_replicas >= 1 and sizing.concurrency >= 1
