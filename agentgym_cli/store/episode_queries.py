@@ -109,8 +109,14 @@ with kept as (
 select $first + generate_subscripts(ids, 1) - 1 as place, unnest(ids) as token, unnest(mask) as sampled, unnest(logprobs) as logprob from kept
 """
 _DIVERGES = """
-with a as (select turn, observation, action, text from turns where run = $run_a and segment = $segment_a and episode = $episode_a and attempt = $attempt_a),
-b as (select turn, observation, action, text from turns where run = $run_b and segment = $segment_b and episode = $episode_b and attempt = $attempt_b)
+with a as (
+    select turn, observation, action, text from turns
+    where run = $run_a and segment = $segment_a and episode = $episode_a and attempt = $attempt_a
+),
+b as (
+    select turn, observation, action, text from turns
+    where run = $run_b and segment = $segment_b and episode = $episode_b and attempt = $attempt_b
+)
 select min(coalesce(a.turn, b.turn))
 from a full join b on a.turn = b.turn
 where a.turn is null or b.turn is null or a.observation is distinct from b.observation
@@ -231,7 +237,7 @@ def one_episode(connection: Connection, run: str, episode: str) -> EpisodeRow:
 
 def tries_of(connection: Connection, run: str, episode: str, longest: int) -> list[TryRow]:
     """All attempts at an episode, superseded ones too, by segment and number; texts of at most ``longest`` characters."""
-    columns = [name for name in TryRow.__dataclass_fields__]
+    columns = list(TryRow.__dataclass_fields__)
     rows = connection.execute(_TRIES, {"run": run, "episode": episode, "longest": longest}).fetchall()
     return [TryRow(**dict(zip(columns, row, strict=True))) for row in rows]
 

@@ -92,7 +92,7 @@ def view_tokens(run: str, episode: str | None, database: Path, *, attempt: int |
     row = _chosen(rows, found, episode, attempt, known)
     assert row.token_ids is not None and row.action_mask is not None and row.logprobs is not None
     frozen = parse_frozen(found.frozen, where=f"run {found.run}")
-    _refuse_other_tokenizer(Sources(run=frozen.run, beside=frozen.beside), frozen.parts["tokenizer"], found)
+    refuse_other_tokenizer(Sources(run=frozen.run, beside=frozen.beside), frozen.parts["tokenizer"], found)
     tokens = turns_of(frozen.run, beside=frozen.beside).tokens
     return TokenView(
         run=found.run,
@@ -143,7 +143,7 @@ def _why_none(found: RunRow, known: Known) -> str:
     return f"store.keep_tokens is {run.store.keep_tokens}, but policy {shown(found.policy)} made none: {gave}"
 
 
-def _refuse_other_tokenizer(sources: Sources, frozen: object, found: RunRow) -> None:
+def refuse_other_tokenizer(sources: Sources, frozen: object, found: RunRow) -> None:
     """Another tokenizer would show other words. Raises RecipeError."""
     if PARTS["tokenizer"](sources) != frozen:
         raise RecipeError(
