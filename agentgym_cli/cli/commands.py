@@ -212,6 +212,23 @@ def report(
         show_answer(answer(words), form=words.form, output=output)
 
 
+@app.command(short_help="Look at runs and episodes in a browser.")
+def view(
+    run: Annotated[str | None, typer.Argument(help="Run to begin with: its name or a unique beginning of it.", show_default=False)] = None,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port on loopback; 0 takes a free one.")] = 0,
+    store: Annotated[Path, typer.Option("--store", help="Store file to look at.")] = Path("results.duckdb"),
+    runs_dir: Annotated[Path, typer.Option("--runs-dir", help="Folder that holds the runs.")] = Path("runs"),
+    no_open: Annotated[bool, typer.Option("--no-open", help="Print the address; open no browser.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Serve pages over the store on loopback, live runs too: runs, episodes, turns, tokens, comparisons. Read-only."""
+    from agentgym_cli.cli.show_view import say_address
+    from agentgym_cli.verbs.view import ViewRequest, view_store
+
+    request = ViewRequest(run=run, database=store, runs_dir=runs_dir, port=port, browser=not no_open)
+    view_store(request, say_address(as_json=as_json))
+
+
 @app.command(short_help="Write a run's model as a folder.")
 def export(
     run: Annotated[str, typer.Argument(help="Run name, unique beginning of one, or run folder.", show_default=False)],
