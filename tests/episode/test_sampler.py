@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from transformers import Qwen2ForCausalLM
@@ -203,3 +204,15 @@ def test_the_whole_vocabulary_can_be_sampled():
     replies = decoder.decode([ask(slot, prompt(2), seed=slot, most=40) for slot in range(8)])
     assert {token for reply in replies for token in reply.token_ids} == set(range(VOCABULARY))
     assert replies[0].logprobs[0] == pytest.approx(-math.log(VOCABULARY), abs=1e-6)
+
+
+def test_everything_that_the_decoder_makes_is_on_its_model_s_device():
+    # Numbers of the device "meta" have no values and cannot be mixed with those of the CPU, which is what a GPU would not allow either.
+    model = tiny_model()
+    torch.nn.Module.to(model, "meta")
+    decoder = TorchDecoder(model, slots=2, context=32, stop_ids=frozenset({1}))
+    assert decoder._prompt((1, 2, 3)).keys.device.type == "meta"
+    ids = np.zeros((2, 8), dtype=np.int64)
+    assert decoder._block(0, ids, ids).device.type == "meta"
+    with pytest.raises(NotImplementedError, match="no data"):
+        decoder.decode([SlotRequest(slot=0, fresh=True, new_tokens=(1, 2, 3), max_new=4, seed=1, temperature=1.0)])
