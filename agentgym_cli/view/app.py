@@ -35,7 +35,9 @@ Page: TypeAlias = Callable[[Asked], Answer]
 AT_ONCE = 4
 """Pages that are made at the same time; others wait, so that memory is bounded."""
 _STATIC = Path(__file__).parent / "static"
-_KINDS: Mapping[str, str] = MappingProxyType({"viewer.css": "text/css; charset=utf-8", "viewer.js": "text/javascript; charset=utf-8"})
+_KINDS: Mapping[str, str] = MappingProxyType(
+    {"viewer.css": "text/css; charset=utf-8", "viewer.js": "text/javascript; charset=utf-8", "viewer.svg": "image/svg+xml"}
+)
 
 
 def _report(asked: Asked) -> Answer:

@@ -79,12 +79,12 @@ def _around(asked: Asked, choice: Choice, row: EpisodeRow, around: Neighbours) -
     )
     view = {"view": asked.query.text("view")}
     links: list[Child] = []
-    for words, episode, rel, key in ways:
+    for name, episode, rel, key in ways:
         if episode is None:
-            links.append(element("span", words, attributes={"class": "none"}))
+            links.append(element("span", name, attributes={"class": "none"}))
         else:
             attributes = {"data-key": key, "aria-keyshortcuts": key} | ({"rel": rel} if rel else {})
-            links.append(anchor(words, asked.link("episode", choice.words() | view | {"episode": episode}), **attributes))
+            links.append(anchor(name, asked.link("episode", choice.words() | view | {"episode": episode}), **attributes))
     place = element("span", f"{around.place:,} of {around.total:,}", attributes={"class": "place"})
     words = choice.words() | {"episode": row.episode}
     exports = [
@@ -144,7 +144,7 @@ def _verdict(asked: Asked, run: RunRow, row: EpisodeRow, key: AttemptKey, chosen
 def _tries(asked: Asked, choice: Choice, row: EpisodeRow, tries: Sequence[TryRow], chosen: TryRow) -> Iterator[Html]:
     if len(tries) < 2:
         return
-    rows = []
+    rows: list[list[Child]] = []
     for each in tries:
         words = choice.words() | {"episode": row.episode, "segment": each.segment, "attempt": each.attempt}
         name = anchor(f"attempt {each.attempt}, segment {each.segment}", asked.link("episode", words))

@@ -75,7 +75,7 @@ def _form(asked: Asked, choice: Choice, known: Sequence[ChoiceRow]) -> Html:
     )
 
 
-def _values(known: Iterable[ChoiceRow], name: str) -> list[tuple[str, int | None]]:
+def _values(known: Iterable[ChoiceRow], name: str) -> Sequence[tuple[str, int | None]]:
     counted: dict[object, int] = {}
     for row in known:
         value = getattr(row, name)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from agentgym_cli.report.html_style import POLICY, STYLE
-from agentgym_cli.report.html_text import Html, element
+from agentgym_cli.report.html_text import Child, Html, element
 from agentgym_cli.store import queries
 from agentgym_cli.store.db import Connection
 from agentgym_cli.store.episode_queries import one_episode, piece, tries_of, turns_from
@@ -85,7 +85,7 @@ def _page(connection: Connection, row: EpisodeRow, key: AttemptKey, chosen: TryR
         element("title", f"{row.episode} of {key.run}"),
         element("style", Html(STYLE + style)),
     )
-    pairs = [
+    pairs: list[tuple[str, Child]] = [
         ("run", one_line(key.run)),
         ("attempt", f"{key.attempt}, segment {key.segment}"),
         ("task", one_line(row.task)),

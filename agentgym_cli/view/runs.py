@@ -102,11 +102,15 @@ def of_part(rows: Sequence[CountsRow], part: Part) -> list[CountsRow]:
 
 def _figures(found: Accounting) -> list[Child]:
     """Both success figures, the infra share and both extreme cases: none of them is ever shown alone."""
-    return [*map(_rate, (found.end_to_end, found.conditional, found.infra_share)), phrases.extremes(found)]
+    return [
+        *map(_rate, (found.end_to_end, found.conditional, found.infra_share)),
+        element("span", phrases.extremes(found), attributes={"class": "figure"}),
+    ]
 
 
 def _rate(rate: Rate) -> Html:
-    return lines(f"{phrases.percent(rate.value)} ({phrases.of(rate)})\n{phrases.interval(rate)}")
+    value = element("strong", phrases.percent(rate.value))
+    return element("span", value, lines(f"\n{phrases.of(rate)}\n{phrases.interval(rate)}"), attributes={"class": "figure"})
 
 
 def run_page(asked: Asked) -> Answer:
@@ -170,7 +174,7 @@ def words_of(run: str, part: Part) -> dict[str, object]:
 
 def _parts(asked: Asked, run: RunRow, rows: Sequence[CountsRow], parts: Iterable[Part]) -> Html:
     names = ("", "scheduled", "end to end", "conditional", "infra", "worst to best", "failure", "infra error", "missing")
-    shown = []
+    shown: list[list[Child]] = []
     for part in parts:
         found = account_rows(of_part(rows, part))
         words = words_of(run.run, part)
@@ -191,7 +195,7 @@ def _bars(rows: Sequence[CountsRow], parts: Iterable[Part]) -> Html:
 
 
 def _stops(asked: Asked, run: RunRow, stops: Sequence[StopRow]) -> Html:
-    rows = []
+    rows: list[list[Child]] = []
     for row in stops:
         part = (row.phase, row.split, row.step)
         words = words_of(run.run, part) | {
@@ -213,7 +217,7 @@ def _stops(asked: Asked, run: RunRow, stops: Sequence[StopRow]) -> Html:
 
 
 def _categories(asked: Asked, run: RunRow, rows: Sequence[CountsRow], parts: Sequence[Part]) -> Iterator[Html]:
-    shown = []
+    shown: list[list[Child]] = []
     for part in parts:
         found = [row for row in of_part(rows, part) if row.category]
         for row in found if len(found) > 1 else ():
@@ -227,7 +231,7 @@ def _categories(asked: Asked, run: RunRow, rows: Sequence[CountsRow], parts: Seq
 def _segments(asked: Asked, run: RunRow) -> Iterator[Html]:
     found = queries.segments(asked.reading.connection, run.run)
     names = ("segment", "status", "resumed from", "begun", "superseded", "ran with")
-    rows = [
+    rows: list[list[Child]] = [
         [
             str(row.segment),
             row.status or "in progress",

@@ -73,7 +73,7 @@ def _pages(asked: Asked, words: dict[str, str], first: int, last: int, total: in
 
 def _table(pairs: Sequence[tuple[TokenRow, str]]) -> Iterator[Html]:
     sampled = [(row, text) for row, text in pairs if row.sampled]
-    rows = [
+    rows: list[list[Child]] = [
         [str(row.place), str(row.token), one_line(text, 40), phrases.number(row.logprob), phrases.percent(_probability(row))]
         for row, text in sampled[:_LISTED]
     ]
