@@ -247,6 +247,19 @@ def export(
     show_exported_model(export_model(run, step=step, folder=output, database=store, runs_dir=runs_dir), as_json=as_json)
 
 
+@app.command(short_help="Make a model folder of a GGUF file.")
+def convert(
+    file: Annotated[str, typer.Argument(help="GGUF file, or PACKAGE/FILE of an installed package.", show_default=False)],
+    output: Annotated[Path, typer.Option("--output", "-o", help="New folder.", show_default=False)],
+    as_json: AsJson = False,
+) -> None:
+    """Make a model folder, with float32 weights, of a GGUF file."""
+    from agentgym_cli.cli.show_export import show_converted
+    from agentgym_cli.verbs import convert as verb
+
+    show_converted(verb.convert(file, output), as_json=as_json)
+
+
 @app.command(short_help="Freeze a recipe and print its digest.")
 def freeze(
     recipe: Annotated[str | None, typer.Argument(help="Recipe to freeze.", show_default=False)] = None,
