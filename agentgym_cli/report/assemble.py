@@ -21,7 +21,6 @@ from agentgym_cli.report.model import (
     Latency,
     Part,
     PastDecision,
-    Pointer,
     Probe,
     Report,
     Segment,
@@ -31,6 +30,7 @@ from agentgym_cli.report.model import (
     Stop,
 )
 from agentgym_cli.report.papers import PaperRow, Result, beside_papers
+from agentgym_cli.report.reproduce import reproduce
 from agentgym_cli.report.signals import Signals
 from agentgym_cli.report.spending import spend
 from agentgym_cli.report.statistics.intervals import difference
@@ -49,6 +49,7 @@ from agentgym_cli.store.rows import (
     RunRow,
     SegmentRow,
     StopRow,
+    WeightsRow,
 )
 from agentgym_cli.store.task_rows import CellRow, LatencyRow, SpendingRow, StageRow
 
@@ -82,6 +83,8 @@ class Rows:
     """What curves are drawn against."""
     axis: Sequence[AxisRow] = ()
     """Empty for steps."""
+    weights: Sequence[WeightsRow] = ()
+    """Checkpoints, of any run of the store, with the weights that acted; empty where no checkpoint did."""
 
 
 def assemble(rows: Rows) -> Report:
@@ -114,7 +117,7 @@ def assemble(rows: Rows) -> Report:
             PastDecision(gate=row.gate, gate_digest=row.gate_digest, baseline=row.baseline, passed=row.passed, decided=row.decided)
             for row in rows.gates
         ),
-        reproduce=_reproduce(rows.run, facts),
+        reproduce=reproduce(rows.run, facts, rows.segments, rows.weights),
     )
 
 
@@ -318,20 +321,3 @@ def _segment(row: SegmentRow) -> Segment:
         superseded_outcomes=row.superseded_outcomes,
         superseded_records=row.superseded_records,
     )
-
-
-def _reproduce(run: RunRow, facts: FrozenFacts) -> tuple[Pointer, ...]:
-    who = f" --policy {run.policy}" if run.verb == "eval" and run.policy in ("oracle", "random") else ""
-    name = _quoted(run.run)
-    pointers = {
-        # A run's folder may be another by --runs-dir, which no record names.
-        "run it again": f"agentgym {run.verb} {facts.runs_dir}/{run.run}/frozen.json{who}, or where --runs-dir put {run.run}",
-        "what was frozen": f"select frozen, fingerprint from runs where run = {name}",
-        "rows of counts": f"select * from episodes_final where run = {name}",
-        "rows of curves": f"select * from metrics_final where run = {name}",
-    }
-    if run.imported:
-        del pointers["run it again"], pointers["what was frozen"]
-    if facts.stack:
-        pointers = {"stack": f"lockfiles/{facts.stack}.txt, SHA-256 {facts.lock or 'not recorded'}"} | pointers
-    return tuple(Pointer(what=what, how=how) for what, how in pointers.items())

@@ -11,6 +11,7 @@ from agentgym_cli.report.compare import Judged, RunComparison, Side, compare_all
 from agentgym_cli.report.conditions import read_conditions
 from agentgym_cli.report.learning import CURVES
 from agentgym_cli.report.model import Report
+from agentgym_cli.report.reproduce import weights_of
 from agentgym_cli.report.signals import WATCHED, Signals, series
 from agentgym_cli.store import diagnosis_queries, gates, queries, task_queries
 from agentgym_cli.store.db import Connection
@@ -59,6 +60,7 @@ def read_rows(connection: Connection, run: str, x: str = "steps") -> Rows:
         matrix=diagnosis_queries.matrix(connection, found.run, MOST_TASKS),
         gates=gates.decisions(connection, found.run),
         x=x,
+        weights=queries.weights(connection, digest) if (digest := weights_of(found.policy)) else (),
         axis=() if x == "steps" else diagnosis_queries.axis(connection, found.run),
     )
 

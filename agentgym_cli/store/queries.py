@@ -20,6 +20,7 @@ from agentgym_cli.store.rows import (
     RunRow,
     SegmentRow,
     StopRow,
+    WeightsRow,
 )
 
 R = TypeVar("R")
@@ -142,6 +143,8 @@ order by url, name
 
 _CHECKPOINTS = "select step, path, digest from checkpoints_final where run = ? order by step"
 
+_WEIGHTS = "select run, step, path from checkpoints_final where digest = ? order by run, step"
+
 _UNSCHEDULED = "select kind || ' of ' || episode from unscheduled where run = ? order by all limit 3"
 
 
@@ -244,3 +247,8 @@ def probes(connection: Connection, run: str) -> list[ProbeRow]:
 def checkpoints(connection: Connection, run: str) -> list[CheckpointRow]:
     """Checkpoints that count, by step."""
     return fetch(connection, CheckpointRow, _CHECKPOINTS, [run])
+
+
+def weights(connection: Connection, digest: str) -> list[WeightsRow]:
+    """Checkpoints of any run with these weights, by the SHA-256 that was recorded."""
+    return fetch(connection, WeightsRow, _WEIGHTS, [digest])

@@ -178,3 +178,13 @@ class CheckpointRow:
     step: int
     path: str
     digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightsRow:
+    """A checkpoint of some run of the store, looked for by its weights."""
+
+    run: str
+    step: int
+    path: str
+    """Inside the run's folder."""

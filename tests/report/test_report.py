@@ -303,7 +303,8 @@ def test_promise_12_every_count_can_be_followed_to_rows_and_the_run_to_its_lock(
     assert (report.header.digest, report.header.stack, report.header.lock) == ("d" * 64, "cpu", "a" * 64)
     pointers = {pointer.what: pointer.how for pointer in report.reproduce}
     assert pointers["stack"] == f"lockfiles/cpu.txt, SHA-256 {'a' * 64}"
-    assert pointers["run it again"] == "agentgym train runs/r1/frozen.json, or where --runs-dir put r1"
+    assert pointers["run it again"] == "agentgym train runs/r1/frozen.json"
+    assert pointers["its folder"] == "runs/r1, or where --runs-dir put r1, which no record names"
     assert len(rows_of(store, pointers["rows of counts"])) == sum(part.accounting.scheduled for part in report.parts)
     assert rows_of(store, pointers["what was frozen"]) == [(FROZEN, "{}")]
     assert [checkpoint.path for checkpoint in report.checkpoints] == ["checkpoints/6"]
