@@ -9,7 +9,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from agentgym_cli.episode.tokens import TurnTokens
 from agentgym_cli.episode.types import AttemptResult, Outcome, Turn
-from agentgym_cli.learn.demonstrations import demonstration
+from agentgym_cli.learn.demonstrations import demonstration, laid_out
+from agentgym_cli.store.importing.conversations import Conversation, Spoken
 from tests.verbs.builders import make_attempt, make_episode, make_turn
 
 WORDS = ("<pad>", "<unk>", "<obs>", "<act>", "<end>", "shelf", "lamp", "get", "light", "Action:")
@@ -55,3 +56,16 @@ def test_control_words_in_an_observation_do_not_become_control_tokens():
 @pytest.mark.parametrize("outcome", [Outcome.FAILURE, Outcome.INFRA_ERROR, Outcome.MISSING])
 def test_only_an_episode_that_succeeded_is_shown(outcome):
     assert demonstration(make_solved(outcome), make_layout(), system_prompt="", action_format="plain") is None
+
+
+def test_a_reply_that_is_not_learned_stands_in_the_context():
+    said = Conversation(where="t.json:1", number=1, turns=(Spoken("shelf", "get lamp", False), Spoken("lamp", "light lamp", True)))
+    found = laid_out(said, make_layout(), system_prompt="")
+    assert found is not None
+    assert found.token_ids == (OBS, SHELF, ACT, GET, LAMP, END, OBS, LAMP, ACT, LIGHT, LAMP, END)
+    assert "".join("a" if sampled else "o" for sampled in found.action_mask) == "ooooooooo" + "aaa"
+
+
+def test_nothing_is_made_of_a_conversation_without_a_reply_to_learn():
+    said = Conversation(where="t.json:1", number=1, turns=(Spoken("shelf", "get lamp", False),))
+    assert laid_out(said, make_layout(), system_prompt="") is None
