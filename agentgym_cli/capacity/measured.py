@@ -87,6 +87,29 @@ class Measured:
         return replace(changed, sources={**changed.sources, **sources})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probed:
+    """What a probe measured of the worlds; everything else stays assumed."""
+
+    source: str
+    """As it is shown, e.g. ``probe FILE``."""
+    env_seconds: float
+    """Of one call with one session, more than 0."""
+    env_places: float
+    """Calls at once that one replica answers at this time, 1 or more."""
+
+    def applied_to(self, load: Load) -> Load:
+        """The same load: a probe plays nothing."""
+        return load
+
+    def replaced_in(self, services: Services, load: Load) -> Services:
+        """Services with the world's time."""
+        return replace(services, env_step=self.env_seconds, sources={**services.sources, "env step": self.source})
+
+
+Evidence = Measured | Probed
+
+
 def require_enough(measured: Measured) -> Measured:
     """The same, where there are episodes enough. Raises RecipeError that says how many there are."""
     if measured.episodes < FEWEST_EPISODES or not measured.turns:

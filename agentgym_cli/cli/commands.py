@@ -165,6 +165,9 @@ def capacity(
     gpus: Annotated[int | None, typer.Option("--gpus", help="How many; the profile's number otherwise.", show_default=False)] = None,
     run: Annotated[str | None, typer.Option("--from", help="Take times and turns from this run in the store.", show_default=False)] = None,
     store: Annotated[Path, typer.Option("--store", help="Store file that holds the run of --from.")] = Path("results.duckdb"),
+    probe: Annotated[
+        Path | None, typer.Option("--probe", help="Take the worlds' times from this result of probe --level full.", show_default=False)
+    ] = None,
     gpu_price: Annotated[float | None, typer.Option("--gpu-price", help="Price of a GPU-hour, in any currency.", show_default=False)] = None,
     width: Annotated[float | None, typer.Option("--width", help="Plan an evaluation: wanted width of its interval.", show_default=False)] = None,
     gap: Annotated[float | None, typer.Option("--difference", help="Plan one that detects this difference.", show_default=False)] = None,
@@ -175,7 +178,7 @@ def capacity(
     from agentgym_cli.verbs.capacity import Question, estimate_capacity
 
     asked = Question(recipe=recipe, overrides=overrides or [], gpu=gpu, gpus=gpus, run=run, database=store)
-    show_capacity(estimate_capacity(replace(asked, gpu_price=gpu_price, width=width, gap=gap)), as_json=as_json)
+    show_capacity(estimate_capacity(replace(asked, probe=probe, gpu_price=gpu_price, width=width, gap=gap)), as_json=as_json)
 
 
 @app.command(short_help="Report a run, compare runs, or judge one by a gate.")

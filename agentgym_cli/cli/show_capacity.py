@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from agentgym_cli.capacity.service import TIME_ERROR
+from agentgym_cli.capacity.verdict import MEMORY_ERROR
 from agentgym_cli.cli.capacity_values import answer_values
 from agentgym_cli.cli.show import print_json, stdout_console
 from agentgym_cli.report.phrases import duration
@@ -219,7 +221,7 @@ def _alternatives(answer: CapacityAnswer) -> Table:
 def _error(found: Estimate) -> str:
     known = sorted(set(found.services.sources.values()))
     source = f"times of {', '.join(known)} where it measured them, else assumed" if known else "times are assumed, none measured (--from RUN)"
-    return f"Error: memory within 15%; {source}, within a factor of 2. docs/capacity.md says how both are known."
+    return f"Error: memory within {MEMORY_ERROR:.0%}; {source}, within a factor of {TIME_ERROR:g}. docs/capacity.md says how both are known."
 
 
 def size_of(size: int) -> str:

@@ -10,7 +10,7 @@ from agentgym_cli.report.model import Report
 
 PHASE = "estimate"
 """Under which ``train`` keeps its preflight's numbers in table ``metrics``."""
-_ERROR = "Estimates state an error of 15% for memory and a factor of 2 for times; docs/capacity.md says where both come from."
+_ERROR = "Estimates state an error of 20% for memory and a factor of 2 for times; docs/capacity.md says where both come from."
 
 
 def estimates(report: Report) -> list[Section]:

@@ -10,7 +10,7 @@ from agentgym_cli.capacity.advice import fitting_changes
 from agentgym_cli.capacity.architecture import ModelShape
 from agentgym_cli.capacity.gpus import GpuKind, gpu_kinds
 from agentgym_cli.capacity.layout import Layout, colocated, separate
-from agentgym_cli.capacity.measured import Measured
+from agentgym_cli.capacity.measured import Evidence, Measured
 from agentgym_cli.capacity.money import PerSuccess, Prices, per_success
 from agentgym_cli.capacity.simulate import SimulatedSteps
 from agentgym_cli.errors import RecipeError
@@ -24,6 +24,7 @@ from agentgym_cli.verbs.devices import devices_of, shape_of
 from agentgym_cli.verbs.estimate import Estimate, estimate, plan_of
 from agentgym_cli.verbs.evaluation_size import EvaluationPlan, plan_evaluation
 from agentgym_cli.verbs.measurements import measurements_of
+from agentgym_cli.verbs.probed import read_probe
 from agentgym_cli.verbs.schedules import chosen_tasks, tasks_of
 from agentgym_cli.verbs.simulation import simulated
 from agentgym_cli.verbs.spoken import spoken_dialect
@@ -48,6 +49,8 @@ class Question:
     run: str | None = None
     """Run whose measurements are used; None assumes."""
     database: Path = Path("results.duckdb")
+    probe: Path | None = None
+    """Result of a probe whose times of the worlds are used; None assumes."""
     gpu_price: float | None = None
     """Of a GPU-hour; None where nobody said."""
     width: float | None = None
@@ -108,7 +111,8 @@ def estimate_capacity(question: Question) -> CapacityAnswer:
     evaluated, notes = _evaluated(run, folders)
     prices, plan = _prices(run, question), plan_of(run, shape, kind, layout)
     measured = _measured(run, question)
-    main = estimate(run, plan, measured=measured, evaluated=evaluated, prices=prices)
+    evidence = read_probe(question.probe) if question.probe is not None else measured
+    main = estimate(run, plan, measured=evidence, evaluated=evaluated, prices=prices)
     rates = RATES if measured is None or not measured.success else (measured.success,)
     return CapacityAnswer(
         recipe=str(resolved.recipe_path),
@@ -119,7 +123,7 @@ def estimate_capacity(question: Question) -> CapacityAnswer:
         published=published,
         main=main,
         changes=fitting_changes(plan),
-        alternatives=_alternatives(run, shape, main, evaluated, prices, measured),
+        alternatives=_alternatives(run, shape, main, evaluated, prices, evidence),
         per_success=per_success(main.total, rates) if main.load.played else (),
         notes=(*notes, *_cut_short(run, measured)),
         measured=measured,
@@ -131,6 +135,8 @@ def estimate_capacity(question: Question) -> CapacityAnswer:
 def _measured(run: Run, question: Question) -> Measured | None:
     if question.run is None:
         return None
+    if question.probe is not None:
+        raise RecipeError("--probe: expected no --from with it, since both say how long the worlds take", "leave one of them out")
     same = question.gpu is None and question.gpus is None
     return measurements_of(question.run, question.database, planned=run, same_devices=same)
 
@@ -178,7 +184,7 @@ def _evaluated(run: Run, folders: Sequence[Path]) -> tuple[Mapping[str, int], tu
 
 
 def _alternatives(
-    run: Run, shape: ModelShape, main: Estimate, evaluated: Mapping[str, int], prices: Prices, measured: Measured | None
+    run: Run, shape: ModelShape, main: Estimate, evaluated: Mapping[str, int], prices: Prices, measured: Evidence | None
 ) -> tuple[Alternative, ...]:
     """Half and twice the devices, trainer and sampler apart, and other kinds of GPU; none for one process."""
     plan = main.plan
@@ -195,7 +201,7 @@ def _alternatives(
         found.append((f"{half} train, {count - half} sample", kind, layout))
     names = [name for name in _BESIDE if name != kind.name] if kind.name in gpu_kinds() else []
     found += [(f"{count} x {name}", gpu_kinds()[name], plan.layout) for name in names]
-    elsewhere = None if measured is None else replace(measured, same_policy=False)
+    elsewhere = replace(measured, same_policy=False) if isinstance(measured, Measured) else measured
     return tuple(
         Alternative(name=name, estimate=estimate(run, plan_of(run, shape, other, layout), measured=elsewhere, evaluated=evaluated, prices=prices))
         for name, other, layout in found

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from agentgym_cli.capacity.architecture import ModelShape
 from agentgym_cli.capacity.gpus import GpuKind
 from agentgym_cli.capacity.layout import Layout, check_layout
-from agentgym_cli.capacity.measured import Measured
+from agentgym_cli.capacity.measured import Evidence
 from agentgym_cli.capacity.money import Prices, Stage, cost_of, in_all
 from agentgym_cli.capacity.service import Load, Services, assumed_services
 from agentgym_cli.capacity.throughput import Resources, Sizing, StepTime, doublings, enough, step_time
@@ -81,7 +81,7 @@ def _work(run: Run, train: TrainSpec, shape: ModelShape, layout: Layout) -> Work
     )
 
 
-def estimate(run: Run, plan: Plan, *, measured: Measured | None, evaluated: Mapping[str, int], prices: Prices) -> Estimate:
+def estimate(run: Run, plan: Plan, *, measured: Evidence | None, evaluated: Mapping[str, int], prices: Prices) -> Estimate:
     """Everything about a run on a plan's devices.
 
     Args:
@@ -122,7 +122,7 @@ def _spans(run: Run, train: TrainSpec) -> list[tuple[int, int, int]]:
     return found
 
 
-def _load(run: Run, plan: Plan, horizon: int, measured: Measured | None) -> Load:
+def _load(run: Run, plan: Plan, horizon: int, measured: Evidence | None) -> Load:
     train, context = run.train, plan.context
     played = train is None or isinstance(train.algorithm, OnlineSpec)
     episodes = in_flight_of(run, plan.layout) if train is None else episodes_of(train)
@@ -141,7 +141,7 @@ def _load(run: Run, plan: Plan, horizon: int, measured: Measured | None) -> Load
     return load if measured is None else measured.applied_to(load)
 
 
-def _services(run: Run, plan: Plan, load: Load, measured: Measured | None) -> Services:
+def _services(run: Run, plan: Plan, load: Load, measured: Evidence | None) -> Services:
     train = run.train
     passes, extra = 0.0, 0
     if train is not None:
@@ -160,7 +160,7 @@ def _services(run: Run, plan: Plan, load: Load, measured: Measured | None) -> Se
     return services if measured is None else measured.replaced_in(services, load)
 
 
-def _resources(run: Run, plan: Plan, measured: Measured | None) -> Resources:
+def _resources(run: Run, plan: Plan, measured: Evidence | None) -> Resources:
     places = 1.0 if measured is None else measured.env_places
     replicas = plan.layout.replicas
     return Resources(env_replicas=replicas_of(run), env_places=places, policy_replicas=replicas, sequences=judge(plan).sequences // replicas)
@@ -232,7 +232,7 @@ def _before(run: Run, plan: Plan, load: Load, services: Services, resources: Res
     return tuple(found)
 
 
-def evaluation_stage(run: Run, plan: Plan, episodes: int, prices: Prices, measured: Measured | None) -> Stage:
+def evaluation_stage(run: Run, plan: Plan, episodes: int, prices: Prices, measured: Evidence | None) -> Stage:
     """What so many episodes of evaluation take on a plan's devices."""
     load = _load(run, plan, run.evaluation.horizon, measured)
     return _played("evaluation", 1, episodes, (1, 1), load, _services(run, plan, load, measured), _resources(run, plan, measured), plan, prices)

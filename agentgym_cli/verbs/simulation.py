@@ -10,7 +10,7 @@ from agentgym_cli.recipe.schema.algorithms import OnlineSpec
 from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.verbs.estimate import Estimate
 
-_MOST_TURNS = 60_000
+_MOST_TURNS = 30_000
 """Turns that are played in all; a few seconds of one core."""
 _STEPS = (5, 40)
 """Fewest and most steps of one horizon."""

@@ -89,6 +89,7 @@ def test_colocated_devices_keep_training_state_while_they_sample() -> None:
         ("Qwen3-0.6B", 16_384, 1, False, True, 12.5),
         ("Qwen3-0.6B", 65_536, 1, False, True, 19.6),
         ("Qwen3-0.6B", 16_384, 1, True, True, 5.1),
+        ("Qwen3-0.6B", 65_536, 1, True, True, 11.5),
         ("Qwen3-4B", 16_384, 8, False, True, 17.1),
         ("Qwen3-4B", 65_536, 8, False, True, 36.1),
         ("Qwen3-4B", 16_384, 8, True, True, 10.3),

@@ -1,0 +1,179 @@
+"""Answers for shipped recipes, what cannot be meant, and what a stored run adds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agentgym_cli.errors import RecipeError, StoreError
+from agentgym_cli.report.statistics.intervals import wilson
+from agentgym_cli.report.statistics.power import smallest_apart
+from agentgym_cli.store.loader import load_into
+from agentgym_cli.store.opening import open_for_writing
+from agentgym_cli.store.records import Record
+from agentgym_cli.verbs.capacity import CapacityAnswer, Question, estimate_capacity
+from agentgym_cli.verbs.evaluation_size import fewest, independent
+from agentgym_cli.verbs.preflight import preflight
+from agentgym_cli.verbs.progress import Silent
+from tests.store.builders import make_metric, make_run, make_scheduled, make_segment, settled, write_journal
+from tests.verbs.frozen_runs import prepared
+
+TEXTCRAFT = "recipes/textcraft_grpo.yaml"
+
+
+def asked(*overrides: str, **words: object) -> CapacityAnswer:
+    return estimate_capacity(Question(recipe=TEXTCRAFT, overrides=overrides, **words))  # type: ignore[arg-type]
+
+
+def test_textcraft_fits_eight_gpus_of_80_gb() -> None:
+    found = asked(gpu="h100-80g", gpus=8)
+    assert (found.profile, found.parameters, found.published) == ("gpu", 7_615_616_512, 7_615_616_512)
+    assert found.fits and found.main.verdict.surely and found.changes == ()
+    # 8 x (79.1 GiB - 1.5 - 16 bytes x 7.6e9 / 8 - 2 x 7.6e9 / 8 - the sampler's 15.9) / 588 MiB
+    assert found.main.verdict.sequences == 632
+    assert [stage.name for stage in found.main.stages] == ["start", "horizon 10", "horizon 20", "horizon 30", "2 evaluations"]
+    assert found.main.total.gpu_hours == pytest.approx(8 * found.main.total.seconds / 3600)
+
+
+def test_textcraft_does_not_fit_one_gpu_of_24_gb_and_is_told_what_would() -> None:
+    found = asked(gpu="rtx4090-24g", gpus=1)
+    assert (found.fits, found.main.verdict.lacking) == (False, "training weights")
+    assert any("offloaded" in way for way in found.changes)
+
+
+def test_every_budget_stands_alone() -> None:
+    verdict = asked(gpu="h100-80g", gpus=8).main.verdict
+    assert verdict.training is not None
+    assert len({verdict.training.total, verdict.sampling.weights, verdict.sampling.cache, verdict.reserved}) == 4
+    assert verdict.peak < verdict.training.total + verdict.sampling.least + verdict.sampling.cache
+
+
+def test_the_kind_of_the_profile_is_the_slowest_of_its_memory() -> None:
+    assert asked("profile=gpu").main.plan.kind.name == "a100-80g"
+
+
+def test_a_laptop_is_one_process() -> None:
+    found = asked("profile=laptop")
+    assert (found.main.plan.layout.placement, found.main.total.gpu_hours, found.alternatives) == ("one process", 0.0, ())
+
+
+def test_alternatives_are_the_same_run_elsewhere() -> None:
+    names = [each.name for each in asked(gpu="h100-80g", gpus=8).alternatives]
+    assert names[:3] == ["4 x h100-80g", "16 x h100-80g", "4 train, 4 sample"]
+    assert "8 x rtx4090-24g" in names and "8 x h100-80g" not in names
+
+
+def test_more_gpus_are_never_slower() -> None:
+    seconds = [asked(gpu="h100-80g", gpus=count).main.step.total for count in (4, 8, 16, 32)]
+    assert seconds == sorted(seconds, reverse=True)
+
+
+def test_a_price_is_multiplied_out() -> None:
+    found = asked(gpu="h100-80g", gpus=8, gpu_price=2.5).main.total
+    assert found.cost == pytest.approx(2.5 * found.gpu_hours)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"gpu": "h100"}, "--gpu: expected one of .*, got 'h100'"),
+        ({"gpus": 0}, "--gpus: expected 1 or more, got 0"),
+        ({"gpus": -8}, "--gpus: expected 1 or more, got -8"),
+        ({"gpu": "h100-80g", "gpu_price": -1.0}, "--gpu-price: expected a number above 0, got -1.0"),
+        ({"gpu": "h100-80g", "gpu_price": float("nan")}, "--gpu-price: expected a number above 0"),
+        ({"gpu": "h100-80g", "width": 0.0}, "--width: expected a share between 0 and 1"),
+        ({"gpu": "h100-80g", "gap": 10.0}, "--difference: expected a share between 0 and 1"),
+    ],
+)
+def test_numbers_that_cannot_be_meant_are_refused(words: dict[str, object], said: str) -> None:
+    with pytest.raises(RecipeError, match=said):
+        asked(**words)
+
+
+def test_impossible_parallel_layouts_are_refused() -> None:
+    with pytest.raises(RecipeError, match=r"cluster.tensor_parallel: expected a divisor of the 6 GPUs that sample, got 4"):
+        asked("cluster.tensor_parallel=4", gpu="h100-80g", gpus=6)
+
+
+def test_an_unknown_model_is_told_what_is_known() -> None:
+    with pytest.raises(
+        RecipeError, match=r"policy.model.path: expected a folder with config.json or one of Qwen2.5-0.5B, .*, got 'nobody/Unheard-9B'"
+    ):
+        asked("policy.model.path=nobody/Unheard-9B", gpu="h100-80g")
+
+
+def test_an_evaluation_for_a_width_is_the_smallest_whose_interval_is_so_narrow() -> None:
+    plan = asked(gpu="h100-80g", gpus=8, width=0.1).evaluation
+    assert plan is not None and plan.for_gap == ()
+    sizes = {size.samples: size.tasks for size in plan.for_width}
+    for tasks, narrow in ((sizes[1], True), ((sizes[1] or 0) - 1, False)):
+        found = wilson(0.5 * (tasks or 0), tasks or 0)
+        assert found is not None and (found.high - found.low <= 0.1) is narrow
+    # samples lessen only the half of the variance that lies within a task
+    assert sizes[4] == pytest.approx((sizes[1] or 0) * (0.5 / 4 + 0.5), abs=1)
+
+
+def test_an_evaluation_for_a_difference_is_the_smallest_that_would_show_it() -> None:
+    plan = asked(gpu="h100-80g", gpus=8, gap=0.1).evaluation
+    assert plan is not None
+    tasks = plan.for_gap[0].tasks or 0
+    assert (smallest_apart(0.25 / tasks, 0.25 / tasks) or 1) <= 0.1 < (smallest_apart(0.25 / (tasks - 1), 0.25 / (tasks - 1)) or 0)
+    # on the same tasks half of the variance falls out
+    assert plan.for_gap_paired[0].tasks == pytest.approx(tasks / 2, abs=1)
+    assert plan.for_gap[0].stage is not None and plan.for_gap[0].stage.episodes == tasks
+
+
+def test_what_is_never_enough_has_no_size() -> None:
+    assert fewest(lambda count: False) is None
+    assert fewest(lambda count: count >= 7) == 7
+    assert independent(10, 1) == 10
+
+
+def stored(folder: Path, episodes: int) -> Path:
+    """A run of short training episodes, three turns of 0.1 and 0.01 s each, and its step times."""
+    records: list[Record] = [make_run(), make_segment()]
+    for number in range(episodes):
+        records += settled(make_scheduled(number, phase="train", split="train", step=1), "success" if number % 2 else "failure")
+    records += [make_metric("time/step_seconds", 5.0, 1), make_metric("time/play_seconds", 3.0, 1)]
+    with open_for_writing(folder / "s.duckdb") as connection:
+        load_into(connection, write_journal(folder / "r1", records))
+    return folder / "s.duckdb"
+
+
+@pytest.mark.slow
+def test_a_stored_run_takes_the_place_of_assumptions(tmp_path: Path) -> None:
+    found = asked("profile=laptop", run="r1", database=stored(tmp_path, 40))
+    assert found.measured is not None
+    assert (found.measured.episodes, found.measured.success) == (40, 0.5)
+    assert found.main.load.mean_turns == 2.0
+    assert found.main.services.env_step == pytest.approx(0.01)
+    assert "run r1" in found.main.services.sources.values()
+    assert [horizon for horizon, _ in found.simulated] == [8, 10, 12]
+    assert found.per_success[0].rate == 0.5
+    assert found.notes == ("run r1 had horizons of at most 6 turns, this one has 12: its episodes may take more turns",)
+
+
+def test_a_run_with_too_few_episodes_is_refused_with_their_number(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match="--from run r1: expected at least 20 scored episodes, got 7"):
+        asked("profile=laptop", run="r1", database=stored(tmp_path, 7))
+
+
+def test_a_run_or_a_store_that_there_is_not_is_said(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="expected a store, got no such file"):
+        asked("profile=laptop", run="r1", database=tmp_path / "none.duckdb")
+    with pytest.raises(StoreError, match="there is none in this store"):
+        asked("profile=laptop", run="other", database=stored(tmp_path, 40))
+
+
+def test_promise_09_a_run_whose_memory_cannot_be_enough_is_refused_before_anything_is_loaded() -> None:
+    # 10,000,000 slots x 256 tokens x 512 bytes: 1.2 TiB of cache
+    with pytest.raises(RecipeError, match=r"memory: expected at most .* on cpu, got a peak of .*: cache of episodes does not fit"):
+        preflight(prepared(TEXTCRAFT, "profile=laptop", "engine.slots=10000000"), Silent())
+
+
+def test_a_preflight_gives_what_capacity_gives() -> None:
+    found = preflight(prepared(TEXTCRAFT, "profile=laptop"), Silent())
+    assert found is not None
+    assert found.verdict == asked("profile=laptop").main.verdict
+    assert found.total == asked("profile=laptop").main.total
