@@ -119,7 +119,7 @@ def _budgets(asked: Asked, run: RunRow, row: EpisodeRow, key: AttemptKey, chosen
 def _bar(name: str, spent: float | None, limit: float | None, unit: str) -> Html:
     words = f"{phrases.number(spent)}{unit} of {phrases.number(limit)}{unit}"
     if spent is None or not limit:
-        return element("p", f"{name}: {words}", attributes={"class": "bar"})
+        return element("p", element("span", name), element("span", f"{phrases.number(spent)}{unit}, no limit known"), attributes={"class": "bar"})
     meter = element("progress", words, attributes={"value": f"{min(spent, limit):g}", "max": f"{limit:g}", "aria-label": name})
     return element("p", element("span", f"{name} "), meter, element("span", f" {words}"), attributes={"class": "bar"})
 

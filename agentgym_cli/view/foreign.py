@@ -46,5 +46,6 @@ def _character(character: str) -> str:
 
 def _mark(character: str) -> str:
     code = ord(character)
-    symbol = chr(0x2400 + code) if code < 0x20 else "\N{SYMBOL FOR DELETE}" if code == 0x7F else f"U+{code:04X}"
+    # Carets, since few fonts have the pictures of control characters.
+    symbol = "↵" if character == "\n" else f"^{chr(code ^ 0x40)}" if code < 0x80 else f"U+{code:04X}"
     return element("span", symbol, attributes={"class": "unseen", "title": f"U+{code:04X} {unicodedata.name(character, 'control character')}"}).text

@@ -1,0 +1,139 @@
+"""A copy of a store for readers who stay: the store is free, the copy is young, and nothing of it is left behind."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from agentgym_cli.errors import StoreError
+from agentgym_cli.store.db import Patience, StoreBusy, connect, rows_of
+from agentgym_cli.store.loader import load
+from agentgym_cli.store.migrations import MIGRATIONS, migrate
+from agentgym_cli.store.queries import list_runs
+from agentgym_cli.store.snapshot import Snapshots, TookTooLong
+from tests.store.builders import make_run, make_segment, write_journal
+
+ONCE = Patience(seconds=0.0)
+WRITE = "import duckdb, sys; duckdb.connect(sys.argv[1]).execute('insert into runs select * replace (?  as run) from runs', [sys.argv[2]])"
+HOLD = "import duckdb, sys; held = duckdb.connect(sys.argv[1]); print('held', flush=True); sys.stdin.read()"
+
+
+@dataclass
+class Clock:
+    """Seconds that pass when a test says so."""
+
+    now: float = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    load(write_journal(tmp_path / "r1", [make_run(), make_segment()]), tmp_path / "store.duckdb")
+    return tmp_path / "store.duckdb"
+
+
+@pytest.fixture
+def snapshots(database: Path, tmp_path: Path, clock: Clock) -> Iterator[Snapshots]:
+    folder = tmp_path / "copies"
+    folder.mkdir()
+    made = Snapshots(database, folder, clock=clock, patience=ONCE, first_patience=ONCE)
+    yield made
+    made.close()
+    assert list(folder.iterdir()) == []
+
+
+def runs(snapshots: Snapshots) -> list[str]:
+    with snapshots.reading() as reading:
+        return [row.run for row in list_runs(reading.connection)]
+
+
+def in_another_process(program: str, *words: str) -> None:
+    subprocess.run([sys.executable, "-c", program, *words], check=True, timeout=60)
+
+
+def test_a_writer_gets_in_while_somebody_reads_and_the_reader_sees_it_seconds_later(snapshots: Snapshots, database: Path, clock: Clock) -> None:
+    with snapshots.reading() as reading:
+        in_another_process(WRITE, str(database), "r2")
+        assert [row.run for row in list_runs(reading.connection)] == ["r1"]
+    clock.now += 1
+    with snapshots.reading() as reading:
+        assert ([row.run for row in list_runs(reading.connection)], reading.age, reading.trouble) == (["r1"], 1.0, None)
+    clock.now += 3
+    assert runs(snapshots) == ["r1", "r2"]
+
+
+def test_a_store_that_has_not_changed_is_not_copied_and_its_copy_is_no_older(snapshots: Snapshots, clock: Clock) -> None:
+    runs(snapshots)
+    clock.now += 1000
+    with snapshots.reading() as reading:
+        assert (reading.age, reading.trouble) == (0.0, None)
+    assert [path.name for path in snapshots.folder.iterdir()] == ["1.duckdb"]
+
+
+def test_while_a_writer_holds_the_store_the_last_copy_is_shown_with_its_age(snapshots: Snapshots, database: Path, clock: Clock) -> None:
+    runs(snapshots)
+    in_another_process(WRITE, str(database), "r2")
+    clock.now += 10
+    holder = subprocess.Popen([sys.executable, "-c", HOLD, str(database)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert holder.stdout is not None and holder.stdout.readline() == b"held\n"
+        with snapshots.reading() as reading:
+            assert ([row.run for row in list_runs(reading.connection)], reading.age) == (["r1"], 10.0)
+            assert reading.trouble is not None and "held by process" in reading.trouble
+    finally:
+        holder.communicate(b"", timeout=60)
+    clock.now += 3
+    assert runs(snapshots) == ["r1", "r2"]
+
+
+def test_a_reader_keeps_its_copy_until_it_is_done(snapshots: Snapshots, database: Path, clock: Clock) -> None:
+    with snapshots.reading() as old:
+        in_another_process(WRITE, str(database), "r2")
+        clock.now += 10
+        assert runs(snapshots) == ["r1", "r2"]
+        assert [row.run for row in list_runs(old.connection)] == ["r1"]
+    assert [path.name for path in snapshots.folder.iterdir()] == ["2.duckdb"]
+
+
+def test_nothing_can_be_written_and_the_store_stays_byte_for_byte(snapshots: Snapshots, database: Path) -> None:
+    before = database.read_bytes()
+    with pytest.raises(StoreError), snapshots.reading() as reading:
+        reading.connection.execute("delete from runs")
+    assert (runs(snapshots), database.read_bytes()) == (["r1"], before)
+
+
+def test_a_store_of_an_older_version_is_brought_up_to_date_in_the_copy_alone(tmp_path: Path, clock: Clock) -> None:
+    old = tmp_path / "old.duckdb"
+    with connect(old, read_only=False, patience=ONCE) as connection:
+        migrate(connection, MIGRATIONS[:2])
+    before = old.read_bytes()
+    folder = tmp_path / "own"
+    folder.mkdir()
+    snapshots = Snapshots(old, folder, clock=clock)
+    assert (runs(snapshots), old.read_bytes(), sorted(path.name for path in tmp_path.iterdir())) == ([], before, ["old.duckdb", "own"])
+    snapshots.close()
+
+
+def test_a_question_that_takes_too_long_is_broken_off(snapshots: Snapshots) -> None:
+    with pytest.raises(TookTooLong), snapshots.reading(0.05) as reading:
+        rows_of(reading.connection, "select count(*) from range(1000000000) a, range(1000) b where a.range % 7 = b.range % 5")
+
+
+def test_a_store_that_is_held_from_the_start_or_is_none_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(StoreError), Snapshots(tmp_path / "none", tmp_path).reading():
+        pass
+    held = tmp_path / "held.duckdb"
+    with connect(held, read_only=False, patience=ONCE), pytest.raises(StoreBusy), Snapshots(held, tmp_path, first_patience=ONCE).reading():
+        pass
