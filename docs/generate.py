@@ -1,7 +1,7 @@
 """Writes the generated blocks of the pages in this folder: help texts, tables of keys, exit codes, checks, what engines can do.
 
 ``python docs/generate.py`` brings every page up to date; a test fails while one is not. A block stands between ``<!-- end -->`` and one of
-``<!-- agentgym VERB --help -->``, ``<!-- dialect keys -->``, ``<!-- exit codes -->``, ``<!-- checks -->`` and their like in ``BLOCK``.
+``<!-- agentgym VERB --help -->``, ``<!-- exit codes -->`` and the other names of ``TABLES``; any other name is an error.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import get_type_hints
 
@@ -26,11 +26,9 @@ from agentgym_cli.recipe import features
 from agentgym_cli.report import diagnosis, gate_file
 
 PAGES = Path(__file__).parent
-BLOCK = re.compile(
-    r"(?P<open><!-- (?P<what>agentgym [a-z_ -]*--help|dialect keys|exit codes|(policy )?checks|engine features) -->\n)"
-    r"(?P<body>.*?)(?P<close><!-- end -->)",
-    re.DOTALL,
-)
+BLOCK = re.compile(r"(?P<open><!-- (?P<what>(?!end -->)[^\n]*?) -->\n)(?P<body>.*?)(?P<close><!-- end -->)", re.DOTALL)
+ELSEWHERE = frozenset({"recipe keys", "store columns", "observation", "said", "read", "episode", "verifier", "right"})
+"""Blocks that the modules they speak of write, or tests that play what they show."""
 NULL = re.compile(r"\bNone\b")
 NOT_A_FAILURE = {
     ExitCode.OK: "The command did what it was asked to do.",
@@ -39,27 +37,25 @@ NOT_A_FAILURE = {
 
 
 def render(page: str) -> str:
-    """The page's text with each of its blocks as it should be now."""
-    return BLOCK.sub(lambda block: block["open"] + body(block["what"]) + block["close"], page)
+    """The page's text with each of its blocks as it should be now; raises ValueError for one that nobody writes, or that would be empty."""
+    return BLOCK.sub(lambda block: block["open"] + _written(block) + block["close"], page)
+
+
+def _written(block: re.Match[str]) -> str:
+    what = block["what"]
+    lines = block["body"] if what in ELSEWHERE else body(what)
+    if not lines.strip():
+        raise ValueError(f"block {what!r}: expected lines, got none")
+    return lines
 
 
 def body(what: str) -> str:
-    """The lines of one block."""
-    if what == "exit codes":
-        return exit_codes()
-    if what == "policy checks":
-        return "\n".join(["| check | what must hold |", "|---|---|", *(f"| {name} | {said} |" for name, said in POLICY_CHECKS.items())]) + "\n"
-    if what == "checks":
-        return checks()
-    if what == "dialect keys":
-        return dialect_keys()
-    if what == "engine features":
-        return features.table()
-    if what == "gate keys":
-        return gate_file.keys_table()
-    if what == "diagnosis rules":
-        return diagnosis.rules_table()
-    return f"```text\n{help_text(what.split()[1:])}\n```\n"
+    """The lines of one block. Raises ValueError for a name that stands for none."""
+    if what in TABLES:
+        return TABLES[what]()
+    if re.fullmatch(r"agentgym [a-z_ -]*--help", what):
+        return f"```text\n{help_text(what.split()[1:])}\n```\n"
+    raise ValueError(f"block {what!r}: expected agentgym VERB --help or one of {', '.join((*TABLES, *sorted(ELSEWHERE)))}")
 
 
 def help_text(arguments: list[str]) -> str:
@@ -127,12 +123,29 @@ def exit_codes() -> str:
     return "\n".join(lines) + "\n"
 
 
+def policy_checks() -> str:
+    """A table of the checks of a served policy: name, what must hold."""
+    return "\n".join(["| check | what must hold |", "|---|---|", *(f"| {name} | {said} |" for name, said in POLICY_CHECKS.items())]) + "\n"
+
+
 def checks() -> str:
     """A table of the probe's checks in their order: name, level, what it finds out, the checks it needs."""
     lines = ["| check | level | what must hold | after |", "|---|---|---|---|"]
     for name, named in CHECKS.items():
         lines.append(f"| {name} | {named.level} | {' '.join((named.check.__doc__ or '').split())} | {', '.join(named.after)} |")
     return "\n".join(lines) + "\n"
+
+
+TABLES: Mapping[str, Callable[[], str]] = {
+    "exit codes": exit_codes,
+    "policy checks": policy_checks,
+    "checks": checks,
+    "dialect keys": dialect_keys,
+    "engine features": features.table,
+    "gate keys": gate_file.keys_table,
+    "diagnosis rules": diagnosis.rules_table,
+}
+"""Blocks other than help texts, by name."""
 
 
 if __name__ == "__main__":

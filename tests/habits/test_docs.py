@@ -11,7 +11,7 @@ import typer
 
 from agentgym_cli.cli.commands import app
 from agentgym_cli.errors import ExitCode
-from docs.generate import BLOCK, exit_codes, render
+from docs.generate import BLOCK, TABLES, exit_codes, render
 
 HOUSE = Path(__file__).resolve().parents[2]
 PAGES = sorted((HOUSE / "docs").glob("*.md"))
@@ -44,6 +44,31 @@ def test_every_command_has_its_help_on_the_page_of_its_name() -> None:
 def test_a_stale_block_is_seen() -> None:
     page = "before\n<!-- exit codes -->\n| old |\n<!-- end -->\nafter\n"
     assert render(page) == f"before\n<!-- exit codes -->\n{exit_codes()}<!-- end -->\nafter\n"
+
+
+@pytest.mark.parametrize("name", ["gate kets", "agentgym eval", "Exit codes", "exit codes "])
+def test_a_block_that_nobody_writes_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=f"block '{name}': expected agentgym VERB --help or one of"):
+        render(f"<!-- {name} -->\n| old |\n<!-- end -->\n")
+
+
+def test_a_block_that_would_be_empty_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(TABLES, "checks", str)
+    for name in ("checks", "recipe keys"):
+        with pytest.raises(ValueError, match=f"block '{name}': expected lines, got none"):
+            render(f"<!-- {name} -->\n<!-- end -->\n")
+
+
+def test_every_block_that_is_opened_is_closed() -> None:
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        assert len(re.findall(r"<!-- ", text)) == 2 * len(BLOCK.findall(text)), page.name
+
+
+def test_the_pages_of_gates_and_reports_have_their_tables() -> None:
+    bodies = {block["what"]: block["body"] for page in PAGES for block in BLOCK.finditer(page.read_text(encoding="utf-8"))}
+    assert "| `maximum_infra_share` |" in bodies["gate keys"]
+    assert "| rule |" in bodies["diagnosis rules"]
 
 
 def test_the_table_has_every_exit_code_once() -> None:
