@@ -60,10 +60,10 @@ def test_a_loop_that_takes_no_time_is_refused() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("utilisation", "servers"), [(0.5, 1), (0.7, 1), (0.7, 4)])
-def test_the_simulation_agrees_with_mmc_within_two_percent(utilisation: float, servers: int) -> None:
+@pytest.mark.parametrize(("utilisation", "servers", "customers"), [(0.3, 2, 20_000), (0.5, 1, 50_000), (0.7, 1, 100_000), (0.7, 4, 60_000)])
+def test_the_simulation_agrees_with_mmc_within_two_percent(utilisation: float, servers: int, customers: int) -> None:
     exact = erlang_c(utilisation * servers, 1.0, servers)
     assert exact is not None
-    runs = [simulate_queue(utilisation * servers, 1.0, servers, customers=100_000, seed=seed) for seed in (1, 2, 3)]
+    runs = [simulate_queue(utilisation * servers, 1.0, servers, customers=customers, seed=seed) for seed in (1, 2, 3)]
     assert sum(run.response for run in runs) / len(runs) == pytest.approx(exact.response, rel=0.02)
     assert sum(run.utilisation for run in runs) / len(runs) == pytest.approx(utilisation, rel=0.02)
