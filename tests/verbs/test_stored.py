@@ -10,20 +10,24 @@ from pathlib import Path
 
 import pytest
 
+from agentgym_cli.env.dialect import load_dialect
 from agentgym_cli.episode.types import AttemptResult, Outcome, ScheduledEpisode, Trajectory
 from agentgym_cli.errors import RecipeError
+from agentgym_cli.recipe.freeze import Frozen
+from agentgym_cli.recipe.parts import PARTS, Sources
+from agentgym_cli.recipe.resolve import resolve
 from agentgym_cli.store.importing.conversations import Spoken
 from agentgym_cli.store.records import RunRecord
-from agentgym_cli.verbs.home import claim_folder
-from agentgym_cli.verbs.prepare import Prepared, prepare
+from agentgym_cli.verbs.prepare import Prepared
 from agentgym_cli.verbs.progress import Silent
 from agentgym_cli.verbs.recorder import Recorder
-from agentgym_cli.verbs.request import Request
+from agentgym_cli.verbs.schedules import tasks_of
 from agentgym_cli.verbs.stored import Stored, read_stored
-from tests.recipe.builders import MANIFEST, write_recipe
+from tests.recipe.builders import MANIFEST, has, write_recipe
 from tests.verbs.builders import make_attempt, make_episode, make_result, make_turn
 
 GOAL = "craft a door"
+TEXTCRAFT = load_dialect("textcraft")
 RUN = RunRecord(
     run="",
     name="toy",
@@ -53,9 +57,25 @@ class Heard(Silent):
 
 
 def recipe(folder: Path, *overrides: str, manifest: str = MANIFEST) -> Prepared:
-    target = write_recipe(folder, manifest=manifest)
-    request = Request(target=target, overrides=["store.keep_tokens=all", *overrides], runs_dir=folder / "runs", database=folder / "x.duckdb")
-    return prepare(request, verb="train", progress=Silent())
+    """A toy recipe as ``train`` prepares it, without the digest of the package and the comparison with the lock."""
+    resolved = resolve(write_recipe(folder, manifest=manifest), overrides, survey=has())
+    sources = Sources(run=resolved.run, beside=resolved.folders)
+    parts = {item: PARTS[item](sources) for item in ("prompt", "tokenizer", "data")}
+    frozen = Frozen(run=resolved.run, parts=parts, recipe="toy.yaml", folders=tuple(map(str, resolved.folders)), warnings=())
+    splits = sources.lists().evaluation
+    return Prepared(
+        run=resolved.run,
+        frozen=frozen,
+        name="toy-1",
+        folder=folder / "runs" / "toy-1",
+        database=folder / "x.duckdb",
+        resumed=False,
+        drift=None,
+        allowed=(),
+        dialect=TEXTCRAFT,
+        train_tasks=(),
+        evaluation_tasks={name: tasks_of(rows, env="textcraft", split=name) for name, rows in splits.items()},
+    )
 
 
 def sft(*sources: str) -> str:
@@ -83,7 +103,7 @@ def played(episode: ScheduledEpisode, outcome: Outcome, *, tokens: bool = True, 
 def earlier_run(folder: Path, results: Sequence[AttemptResult], *overrides: str) -> str:
     """A finished run of the recipe's protocol with these episodes; gives its folder's path."""
     folder.mkdir(exist_ok=True)
-    made = claim_folder(recipe(folder, *overrides), Silent())
+    made = recipe(folder, *overrides)
     recorder = Recorder(folder=made.folder, run=made.name, segment=1, database=made.database, keep_tokens="all", progress=Silent())
     recorder.write(replace(RUN, run=made.name, frozen=made.frozen.to_json()))
     recorder.schedule([result.episode for result in results])
@@ -91,6 +111,7 @@ def earlier_run(folder: Path, results: Sequence[AttemptResult], *overrides: str)
         recorder.attempt(result)
         recorder.outcome(make_result(result.episode, result))
     recorder.close()
+    made.frozen.write(made.folder / "frozen.json")
     return str(made.folder)
 
 
