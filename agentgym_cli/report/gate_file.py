@@ -116,14 +116,17 @@ def _strange(file: YamlFile) -> Sequence[tuple[int, str]]:
 
 
 def _incomplete(file: YamlFile) -> Sequence[tuple[int, str]]:
+    """What is missing; a mistyped key is a mistake of its own, and what it was meant for is not missing besides."""
     data, first = file.data, file.lines[()]
-    found = [] if "split" in data else [(first, "split: expected a name, got nothing")]
-    if not any(data.get(key) not in (None, False) for key in _RULES):
+    strange = [key for key in data if key not in KEYS]
+    there = {*data, *filter(None, (alike(key, KEYS) for key in strange))}
+    found = [] if "split" in there else [(first, "split: expected a name, got nothing")]
+    if not strange and all(data.get(key, False) is False for key in _RULES):
         found.append((first, f"expected at least one rule of {listed(_RULES)}, got none"))
     comparing = [key for key in _COMPARING if data.get(key)]
-    if comparing and "baseline" not in data:
+    if comparing and "baseline" not in there:
         found.append((file.lines[(comparing[0],)], f"{comparing[0]}: expected a baseline to compare with, got none"))
-    if "baseline" in data and not comparing:
+    if "baseline" in data and not strange and not comparing:
         found.append((file.lines[("baseline",)], f"baseline: expected a rule that compares with it ({listed(_COMPARING)}), got none"))
     return found
 

@@ -183,8 +183,29 @@ def test_a_gate_that_cannot_be_meant_is_refused_with_its_line(tmp_path: Path, te
 
 def test_all_mistakes_of_a_gate_are_named_at_once(tmp_path: Path) -> None:
     with pytest.raises(RecipeError) as caught:
-        read_gate(written(tmp_path, "splt: test\nminimum_end_to_end: 90\n"))
+        read_gate(written(tmp_path, "minimum_end_to_end: 90\nmaximum_infra_share: low\n"))
     assert caught.value.message.count("gate.yaml:") == 3
+
+
+@pytest.mark.parametrize("rule", ["maximum_infra_share", "minimum_end_to_end", "minimum_lower_bound"])
+def test_a_limit_of_zero_is_a_rule(tmp_path: Path, rule: str) -> None:
+    assert getattr(read_gate(written(tmp_path, f"split: test\n{rule}: 0\n")), rule) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("split: test\nmaximum_infra_shar: 0.1\n", "maximum_infra_shar"),
+        ("splt: test\nheld_out: true\n", "splt"),
+        ("split: test\nbasline: b\nsame_tasks: true\n", "basline"),
+        ("split: test\nbaseline: b\nsame_task: true\n", "same_task"),
+    ],
+)
+def test_a_mistyped_key_is_one_mistake_and_not_also_a_missing_one(tmp_path: Path, text: str, named: str) -> None:
+    with pytest.raises(RecipeError) as caught:
+        read_gate(written(tmp_path, text))
+    assert caught.value.message.count("gate.yaml:") == 1
+    assert f"got the unknown key '{named}'" in caught.value.message
 
 
 def test_the_page_of_gates_has_every_key() -> None:
