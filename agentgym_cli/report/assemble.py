@@ -8,7 +8,7 @@ from itertools import groupby
 
 from agentgym_cli.report.accounting import account_cells, account_first_attempts, account_rows, averages, change, each, ledger, share
 from agentgym_cli.report.conditions import Conditions, read_conditions
-from agentgym_cli.report.degraded import PhaseFailures, degraded
+from agentgym_cli.report.degraded import degraded_run
 from agentgym_cli.report.diagnosis import diagnose
 from agentgym_cli.report.face import axis, matrices, said_when_frozen, settings, standing
 from agentgym_cli.report.frozen import FrozenFacts, read_facts
@@ -136,7 +136,7 @@ def _header(rows: Rows, facts: FrozenFacts) -> Header:
         policy=run.policy,
         seed=run.seed,
         digest=run.digest,
-        degraded=_degraded(rows.counts, facts),
+        degraded=degraded_run(rows.counts, facts),
         drift=tuple(f"segment {row.segment} ran with {sentence}" for row in rows.segments for sentence in row.drift),
         stack=facts.stack,
         lock=facts.lock,
@@ -149,19 +149,6 @@ def _header(rows: Rows, facts: FrozenFacts) -> Header:
         promise_note=note,
         retry_attempts=facts.retry_attempts,
     )
-
-
-def _degraded(counts: Iterable[CountsRow], facts: FrozenFacts) -> str | None:
-    phases: dict[str, PhaseFailures] = {}
-    for row in counts:
-        so_far = phases.get(row.phase, PhaseFailures(episodes=0, infra=0, induced=0))
-        phases[row.phase] = PhaseFailures(
-            episodes=so_far.episodes + row.scheduled, infra=so_far.infra + row.infra_error, induced=so_far.induced + row.action_induced
-        )
-    if facts.max_infra_share is None:
-        return None
-    induced = facts.max_action_induced_share
-    return degraded(phases, most_infra=facts.max_infra_share, most_induced=1.0 if induced is None else induced)
 
 
 def _promise(rows: Rows) -> tuple[str, str]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+
+from agentgym_cli.report.frozen import FrozenFacts
+from agentgym_cli.store.rows import CountsRow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +30,20 @@ def degraded(phases: Mapping[str, PhaseFailures], *, most_infra: float, most_ind
         if over
     ]
     return "; ".join(said) or None
+
+
+def degraded_run(counts: Iterable[CountsRow], facts: FrozenFacts) -> str | None:
+    """The same of a run in the store; None also where the limits of its recipe are not known."""
+    phases: dict[str, PhaseFailures] = {}
+    for row in counts:
+        so_far = phases.get(row.phase, PhaseFailures(episodes=0, infra=0, induced=0))
+        phases[row.phase] = PhaseFailures(
+            episodes=so_far.episodes + row.scheduled, infra=so_far.infra + row.infra_error, induced=so_far.induced + row.action_induced
+        )
+    if facts.max_infra_share is None:
+        return None
+    induced = facts.max_action_induced_share
+    return degraded(phases, most_infra=facts.max_infra_share, most_induced=1.0 if induced is None else induced)
 
 
 def _share(phase: str, failed: int, episodes: int) -> str:
