@@ -164,8 +164,8 @@ def _known(row: Mapping[str, str]) -> KnownModel:
 
 
 def find_known(name: str) -> KnownModel | None:
-    """The shipped facts of a hub name such as Qwen/Qwen2.5-7B-Instruct; None for one that is not in the table."""
-    short = name.rsplit("/", 1)[-1].lower()
+    """The shipped facts of a name such as Qwen/Qwen2.5-7B-Instruct or models/smollm2_135m; None for one that is not in the table."""
+    short = name.rsplit("/", 1)[-1].lower().replace("_", "-")
     for suffix in _SUFFIXES:
         short = short.removesuffix(suffix)
     return known_models().get(short)

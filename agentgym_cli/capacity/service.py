@@ -114,6 +114,11 @@ class Services:
         return batch * (load.observation_tokens + load.prompt_tokens / load.mean_turns) * self.prefill_token
 
 
+def is_measured(dialect: str) -> bool:
+    """Whether the released server of a family was measured."""
+    return dialect in _MEASURED_STEP_SECONDS
+
+
 def env_step_seconds(dialect: str) -> float:
     """What one call of a server family takes where nobody measured the servers at hand."""
     return _MEASURED_STEP_SECONDS.get(dialect, _UNKNOWN_STEP_SECONDS) + _CALL_SECONDS

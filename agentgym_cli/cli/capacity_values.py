@@ -26,6 +26,7 @@ def answer_values(answer: CapacityAnswer) -> Values:
         "changes": list(answer.changes),
         **estimate_values(answer.main),
         "per_success": [asdict(row) for row in answer.per_success] if answer.fits else [],
+        "kinds": [{"kind": name, "fits": found.fits, "margin": found.margin, "lacking": found.lacking} for name, found in answer.kinds],
         "alternatives": [{"name": each.name, "fits": each.estimate.verdict.fits, **estimate_values(each.estimate)} for each in answer.alternatives],
         "notes": list(answer.notes),
         "measured_in": None if answer.measured is None else answer.measured.source,

@@ -83,7 +83,13 @@ def _lines(answer: CapacityAnswer) -> dict[str, list[str]]:
         fits = [f"yes: at most {room}, {verdict.margin:.0%} left{sure}"]
     else:
         fits = [f"no: {room}; the first that does not fit: {verdict.lacking}"]
-    lines = {"fits": fits, "cache": [_cache(main)]}
+    lines = {"fits": fits}
+    if answer.kinds:
+        names = [name for name, found in answer.kinds if found.fits]
+        lines["fits on"] = [
+            f"{main.plan.layout.devices} x {', '.join(names)}" if names else f"no kind that is known, {main.plan.layout.devices} of it"
+        ]
+    lines["cache"] = [_cache(main)]
     if verdict.fits:
         lines |= {"bottleneck": [_bottleneck(main)], "time": [_time(main)], "cost": [_cost(answer)], "change": _changes(main)}
     else:
@@ -119,7 +125,7 @@ def _cost(answer: CapacityAnswer) -> str:
     paid = f"{total.cost:,.2f} in all" if total.cost is not None else "no price was given (--gpu-price)"
     hours = f"{total.gpu_hours:,.1f} GPU-hours, " if total.gpu_hours else ""
     each = ", ".join(_each(row.rate, row.cost, row.gpu_hours, row.seconds) for row in answer.per_success)
-    return f"{hours}{total.tokens_sampled / 1e6:,.1f}M tokens sampled; {paid}" + (f"; a success takes {each}" if each else "")
+    return f"{hours}{count(total.tokens_sampled)} tokens sampled; {paid}" + (f"; a success takes {each}" if each else "")
 
 
 def _each(rate: float, cost: float | None, hours: float, clock: float) -> str:
@@ -170,8 +176,9 @@ def _memory(found: Estimate) -> Table:
 
 def _stages(answer: CapacityAnswer) -> Table:
     table = _table("stage", "steps", "clock", "GPU-h", "read", "sampled", "cost")
-    for stage in (*_few(answer.main.stages), answer.main.total):
+    for stage in _few(answer.main.stages):
         table.add_row(escape(stage.name), *_stage(stage))
+    table.add_row("all", "-", *_stage(answer.main.total)[1:])
     return table
 
 
@@ -200,7 +207,7 @@ def _few(stages: Sequence[Stage]) -> Sequence[Stage]:
 def _stage(stage: Stage) -> tuple[str, ...]:
     steps = f"{stage.first_step}-{stage.last_step}" if stage.steps > 1 else "-"
     cost = "n/a" if stage.cost is None else f"{stage.cost:,.2f}"
-    tokens = (f"{count / 1e6:,.1f}M" for count in (stage.tokens_read, stage.tokens_sampled))
+    tokens = (count(number) for number in (stage.tokens_read, stage.tokens_sampled))
     return (steps, duration(stage.seconds), f"{stage.gpu_hours:,.1f}", *tokens, cost)
 
 
@@ -222,6 +229,14 @@ def _error(found: Estimate) -> str:
     known = sorted(set(found.services.sources.values()))
     source = f"times of {', '.join(known)} where it measured them, else assumed" if known else "times are assumed, none measured (--from RUN)"
     return f"Error: memory within {MEMORY_ERROR:.0%}; {source}, within a factor of {TIME_ERROR:g}. docs/capacity.md says how both are known."
+
+
+def count(number: float) -> str:
+    """A count of tokens in three digits or so."""
+    for unit, scale in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if number >= scale:
+            return f"{number / scale:,.1f}{unit}"
+    return f"{number:.0f}"
 
 
 def size_of(size: int) -> str:

@@ -12,7 +12,9 @@ from agentgym_cli.capacity.gpus import GpuKind, gpu_kinds
 from agentgym_cli.capacity.layout import Layout, colocated, separate
 from agentgym_cli.capacity.measured import Evidence, Measured
 from agentgym_cli.capacity.money import PerSuccess, Prices, per_success
+from agentgym_cli.capacity.service import env_step_seconds, is_measured
 from agentgym_cli.capacity.simulate import SimulatedSteps
+from agentgym_cli.capacity.verdict import Verdict, judge
 from agentgym_cli.errors import RecipeError
 from agentgym_cli.learn.schedules import spans
 from agentgym_cli.recipe.data import find_data
@@ -81,6 +83,8 @@ class CapacityAnswer:
     main: Estimate
     changes: tuple[str, ...]
     """Ways to make it fit, cheapest first; empty where it fits."""
+    kinds: tuple[tuple[str, Verdict], ...]
+    """The same number of every kind of GPU that is known; empty for one process."""
     alternatives: tuple[Alternative, ...]
     per_success: tuple[PerSuccess, ...]
     notes: tuple[str, ...]
@@ -123,9 +127,10 @@ def estimate_capacity(question: Question) -> CapacityAnswer:
         published=published,
         main=main,
         changes=fitting_changes(plan),
+        kinds=() if layout.local else tuple((name, judge(replace(plan, kind=other))) for name, other in gpu_kinds().items()),
         alternatives=_alternatives(run, shape, main, evaluated, prices, evidence),
         per_success=per_success(main.total, rates) if main.load.played else (),
-        notes=(*notes, *_cut_short(run, measured)),
+        notes=(*notes, *_cut_short(run, measured), *_never_measured(run, evidence)),
         measured=measured,
         simulated=() if measured is None or not main.load.played else simulated(run, main, measured),
         evaluation=plan_evaluation(run, main, evaluated, width=question.width, gap=question.gap, prices=prices, measured=measured),
@@ -149,6 +154,14 @@ def _cut_short(run: Run, measured: Measured | None) -> tuple[str, ...]:
     return (f"{measured.source} had horizons of at most {measured.horizon} turns, this one has {longest}: its episodes may take more turns",)
 
 
+def _never_measured(run: Run, evidence: Evidence | None) -> tuple[str, ...]:
+    """That the time of the worlds is a guess, for a family of servers that nobody measured."""
+    if evidence is not None or is_measured(run.env.dialect):
+        return ()
+    taken = env_step_seconds(run.env.dialect)
+    return (f"servers of {run.env.dialect} were never measured: {taken:.2f} s a call is a guess; --probe or --from puts a measurement in its place",)
+
+
 def _overrides(question: Question) -> list[str]:
     """With GPUs asked for, profile ``gpu`` where the recipe has it and no other is named."""
     said = list(question.overrides)
@@ -160,11 +173,14 @@ def _overrides(question: Question) -> list[str]:
 
 
 def _prices(run: Run, question: Question) -> Prices:
-    """Of a GPU-hour as it was said, of tokens as the recipe's endpoint has them where no GPU is paid for."""
+    """Of a GPU-hour as it was said; else, where nothing is trained, of tokens as the recipe's endpoint has them."""
     if question.gpu_price is not None:
         _positive("--gpu-price", question.gpu_price)
         return Prices(gpu_hour=question.gpu_price)
-    return Prices()
+    served = run.policy.endpoint
+    if served is None or run.train is not None:
+        return Prices()
+    return Prices(million_read=served.price_per_million_input, million_sampled=served.price_per_million_output)
 
 
 def _positive(name: str, value: float) -> None:
@@ -196,7 +212,7 @@ def _alternatives(
         if other >= parallel and not other % parallel:
             found.append((f"{other} x {kind.name}", kind, colocated(other, tensor_parallel=parallel)))
     half = count // 2
-    if half >= parallel and not (count - half) % parallel:
+    if run.train is not None and half >= parallel and not (count - half) % parallel:
         layout = separate(count, trainers=half, tensor_parallel=parallel)
         found.append((f"{half} train, {count - half} sample", kind, layout))
     names = [name for name in _BESIDE if name != kind.name] if kind.name in gpu_kinds() else []

@@ -157,6 +157,8 @@ def _services(run: Run, plan: Plan, load: Load, measured: Evidence | None) -> Se
         extra_passes=extra,
         adapters=bool(plan.work and plan.work.adapters),
     )
+    if train is None:
+        services = replace(services, update=0.0, weight_sync=0.0, checkpoint=0.0)
     return services if measured is None else measured.replaced_in(services, load)
 
 

@@ -72,7 +72,7 @@ def test_kinds_are_found_by_the_memory_they_are_sold_with() -> None:
     assert smallest_gpu(1000) is None
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.sampled_from(sorted(known_models())), st.integers(0, 3), st.integers(16, 32_768), st.booleans())
 def test_more_of_anything_never_needs_more(name: str, power: int, context: int, reference: bool) -> None:
     devices = 2**power
@@ -87,7 +87,7 @@ def test_more_of_anything_never_needs_more(name: str, power: int, context: int, 
     assert judge(longer).sequences <= found.sequences
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.sampled_from(sorted(known_models())), st.integers(0, 3))
 def test_what_fits_a_kind_fits_every_larger_one(name: str, power: int) -> None:
     fits = [

@@ -117,6 +117,7 @@ def test_a_file_that_is_no_configuration_is_refused(tmp_path: Path, text: str) -
 
 def test_names_are_found_without_maker_and_suffix() -> None:
     assert find_known("Qwen/Qwen2.5-7B-Instruct") == find_known("qwen2.5-7b")
+    assert find_known("models/smollm2_135m") == find_known("HuggingFaceTB/SmolLM2-135M-Instruct")
     assert find_known("nobody/Unheard-7B") is None
 
 

@@ -135,7 +135,7 @@ def situations(draw: st.DrawFn) -> tuple[Load, Services, Resources]:
     return load, services, resources
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(situations(), st.integers(min_value=1, max_value=7))
 def test_more_of_any_resource_never_makes_a_step_longer(situation: tuple[Load, Services, Resources], more: int) -> None:
     load, services, resources = situation
@@ -146,7 +146,7 @@ def test_more_of_any_resource_never_makes_a_step_longer(situation: tuple[Load, S
     assert all(saved >= 0 for saved in doublings(load, services, resources).values())
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(situations())
 def test_shares_are_shares_and_sizes_are_positive(situation: tuple[Load, Services, Resources]) -> None:
     found = step_time(*situation)

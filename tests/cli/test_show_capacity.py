@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from agentgym_cli.cli.commands import app
-from agentgym_cli.cli.show_capacity import seconds, show_capacity, size_of
+from agentgym_cli.cli.show_capacity import count, seconds, show_capacity, size_of
 from agentgym_cli.verbs.capacity import CapacityAnswer, Question, estimate_capacity
 
 TEXTCRAFT = "recipes/textcraft_grpo.yaml"
@@ -81,4 +81,5 @@ def test_foreign_names_are_no_markup(answer: CapacityAnswer, capsys: pytest.Capt
 
 def test_sizes_and_times_have_units() -> None:
     assert [size_of(size) for size in (5, 2048, 3 * 1024**2, 5 * 1024**3)] == ["5 B", "2.0 KiB", "3.0 MiB", "5.0 GiB"]
+    assert [count(number) for number in (461.0, 23_040.0, 164.4e6, 1.2e9)] == ["461", "23.0k", "164.4M", "1.2G"]
     assert [seconds(value) for value in (0.014, 2.34, 123.4)] == ["0.01 s", "2.3 s", "123 s"]
