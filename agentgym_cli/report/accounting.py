@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from agentgym_cli.report.figures import Accounting, Averages, Change, Each, FirstAttempts, Ledger, Macro, Rate, Tally
+from agentgym_cli.report.figures import Accounting, Averages, Change, Each, FirstAttempts, Ledger, Macro, Rate, Tally, Unwritten
 from agentgym_cli.report.statistics.bootstrap import ratio_bootstrap
 from agentgym_cli.report.statistics.intervals import Estimate, Interval, TaskSums, mean_of, over_tasks, wilson
 from agentgym_cli.store.rows import CountsRow, StopRow
@@ -42,6 +42,11 @@ def each(what: str, spent: float | None, successes: int, unknown: str = "not rec
     return Each(what=what, spent=spent, successes=successes, value=None if why or spent is None else spent / successes, why=why)
 
 
+def untold(imported: str | None) -> str | None:
+    """Why infra errors of a run cannot be told from failures: ``imported`` is the format of the files it was imported from, None for our own."""
+    return None if imported is None else "its files do not tell infra errors from failures"
+
+
 Cell = CellRow | StageRow
 
 
@@ -54,17 +59,20 @@ def account(
     scheduled: int,
     clusters: tuple[TaskSums, TaskSums, TaskSums] | None = None,
     cells: Sequence[Cell] = (),
+    infra_unknown: str | None = None,
 ) -> Accounting:
-    """Count against the schedule.
+    """Count against the schedule. Where no episode has an outcome, every share of the schedule is without data.
 
     Args:
         clusters: sums over tasks for successes of scheduled, successes of scored, infra errors of scheduled, when tasks have several
             episodes; None when every task has one.
         cells: the same tasks one kind at a time, for a bootstrap beside each t interval; empty leaves it out.
+        infra_unknown: why nobody can tell infra errors from failures; None where they are told apart.
     """
     assert success + failure + infra_error + missing == scheduled, "every scheduled episode has exactly one outcome"
     scored = success + failure
     ends, conditions, infra = clusters or (None, None, None)
+    nothing = f"none of {scheduled:,} has an outcome" if scheduled and missing == scheduled else None
     return Accounting(
         scheduled=scheduled,
         scored=scored,
@@ -72,9 +80,9 @@ def account(
         failure=failure,
         infra_error=infra_error,
         missing=missing,
-        end_to_end=_rate(success, scheduled, ends, cells, ("success", "scheduled")),
+        end_to_end=_rate(success, scheduled, ends, cells, ("success", "scheduled"), nothing),
         conditional=_rate(success, scored, conditions, cells, ("success", "scored")),
-        infra_share=_rate(infra_error, scheduled, infra, cells, ("infra_error", "scheduled")),
+        infra_share=_rate(infra_error, scheduled, infra, cells, ("infra_error", "scheduled"), nothing or infra_unknown),
         worst_case=share(success, scheduled, _SCHEDULED),
         best_case=share(scheduled - failure, scheduled, _SCHEDULED),
     )
@@ -83,7 +91,10 @@ def account(
 _SCHEDULED = "episode was scheduled"
 
 
-def _rate(count: int, denominator: int, sums: TaskSums | None, cells: Sequence[Cell], names: tuple[str, str]) -> Rate:
+def _rate(count: int, denominator: int, sums: TaskSums | None, cells: Sequence[Cell], names: tuple[str, str], unknown: str | None = None) -> Rate:
+    """A share with its interval; ``unknown`` is why there is none although there is something to share."""
+    if unknown is not None:
+        return Rate(count=count, denominator=denominator, value=None, why=unknown)
     interval: Interval | None = wilson(count, denominator) if sums is None else over_tasks(count, denominator, sums)
     if interval is None:
         return share(count, denominator, _SCHEDULED if names[1] == "scheduled" else "episode was scored")
@@ -95,7 +106,7 @@ def _rate(count: int, denominator: int, sums: TaskSums | None, cells: Sequence[C
     return Rate(count=count, denominator=denominator, value=value, low=interval.low, high=interval.high, method=interval.method, beside=beside)
 
 
-def account_cells(cells: Sequence[Cell]) -> Accounting:
+def account_cells(cells: Sequence[Cell], infra_unknown: str | None = None) -> Accounting:
     """Count tasks that come by kind; intervals go by task where tasks have several episodes."""
 
     def over(x: str, n: str) -> TaskSums:
@@ -117,6 +128,7 @@ def account_cells(cells: Sequence[Cell]) -> Accounting:
         scheduled=totals["scheduled"],
         clusters=(over("success", "scheduled"), over("success", "scored"), over("infra_error", "scheduled")) if several else None,
         cells=cells,
+        infra_unknown=infra_unknown,
     )
 
 
@@ -154,6 +166,15 @@ def _summed(name: str, tallies: Sequence[Tally]) -> str:
     return f"{sum(tally.episodes for tally in tallies):,} {name}" + (f" ({reasons})" if reasons else "")
 
 
+def unwritten(found: Accounting, planned: int | None) -> Unwritten | None:
+    """What of ``planned`` episodes was never written down; None where all was, or where the plan is not known."""
+    if planned is None or planned <= found.scheduled:
+        return None
+    return Unwritten(
+        planned=planned, written=found.scheduled, worst_case=share(found.success, planned), best_case=share(planned - found.failure, planned)
+    )
+
+
 def averages(scenarios: str, pooled: Accounting, parts: Mapping[str, Accounting]) -> Averages:
     """The pooled and the macro average of ``parts``, scenarios by name, which ``pooled`` counts together."""
     return Averages(
@@ -185,8 +206,11 @@ def estimate(rate: Rate) -> Estimate | None:
     return Estimate(value=rate.value, low=rate.low, high=rate.high)
 
 
-def account_rows(rows: Sequence[CountsRow], cells: Sequence[Cell] = ()) -> Accounting:
-    """Count categories of one split together; intervals go by task where tasks have several episodes, a bootstrap beside them from ``cells``."""
+def account_rows(rows: Sequence[CountsRow], cells: Sequence[Cell] = (), infra_unknown: str | None = None) -> Accounting:
+    """Count categories of one split together; intervals go by task where tasks have several episodes, a bootstrap beside them from ``cells``.
+
+    ``infra_unknown`` is as in ``account``.
+    """
     return account(
         success=_total(rows, "success"),
         failure=_total(rows, "failure"),
@@ -195,11 +219,12 @@ def account_rows(rows: Sequence[CountsRow], cells: Sequence[Cell] = ()) -> Accou
         scheduled=_total(rows, "scheduled"),
         clusters=_clusters(rows) if max((row.most_samples for row in rows), default=1) > 1 else None,
         cells=cells,
+        infra_unknown=infra_unknown,
     )
 
 
 def account_first_attempts(rows: Sequence[CountsRow]) -> FirstAttempts:
-    """The same, had no episode been tried again. Intervals go by episode."""
+    """The same, had no episode been tried again."""
     accounting = account(
         success=_total(rows, "first_success"),
         failure=_total(rows, "first_failure"),

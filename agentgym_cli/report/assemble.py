@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
-from agentgym_cli.report.accounting import account_cells, account_first_attempts, account_rows, averages, change, each, ledger, share
+from agentgym_cli.report.accounting import (
+    account_cells,
+    account_first_attempts,
+    account_rows,
+    averages,
+    change,
+    each,
+    ledger,
+    share,
+    untold,
+    unwritten,
+)
+from agentgym_cli.report.choice import UNKNOWN, choice_of
 from agentgym_cli.report.conditions import Conditions, read_conditions
 from agentgym_cli.report.degraded import degraded_run
 from agentgym_cli.report.diagnosis import diagnose
 from agentgym_cli.report.face import axis, matrices, said_when_frozen, settings, standing
+from agentgym_cli.report.figures import FirstAttempts, Rate
 from agentgym_cli.report.frozen import FrozenFacts, read_facts
 from agentgym_cli.report.learning import assemble_learning
 from agentgym_cli.report.model import (
@@ -32,7 +45,7 @@ from agentgym_cli.report.model import (
 from agentgym_cli.report.papers import PaperRow, Result, beside_papers
 from agentgym_cli.report.reproduce import reproduce
 from agentgym_cli.report.signals import Signals
-from agentgym_cli.report.spending import spend
+from agentgym_cli.report.spending import Spending, spend
 from agentgym_cli.report.statistics.intervals import difference
 from agentgym_cli.report.statistics.paired import paired
 from agentgym_cli.report.tries import tries
@@ -55,7 +68,10 @@ from agentgym_cli.store.task_rows import CellRow, LatencyRow, SpendingRow, Stage
 
 _IN_PROCESS = frozenset({"local", "oracle", "random", "scripted"})
 _DEADLINES = frozenset({"policy_deadline", "env_deadline"})
+_DEMONSTRATIONS = frozenset({"warm_start", "demonstrate"})
+"""Phases in which the oracle acts."""
 _NOTHING = Spent(attempts=0, infra_errors=0, turns=0, action_tokens=0, seconds=0.0)
+_NOT_KEPT = "not in the files it was imported from"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,16 +111,16 @@ def assemble(rows: Rows) -> Report:
     overlaps, warnings = said_when_frozen(rows.run.frozen)
     return Report(
         header=_header(rows, facts),
-        standing=standing(rows.run, rows.counts, rows.curve, tuple(facts.tasks)),
+        standing=standing(rows.run, rows.counts, rows.curve, tuple(facts.tasks), tuple(_unwritten(parts))),
         findings=diagnose(rows.signals, rows.run.run),
         settings=settings(rows.run.frozen, rows.run.verb),
         overlaps=overlaps,
         warnings=warnings,
         comparisons=tuple(_comparisons(rows)),
         parts=parts,
-        averages=tuple(_averages(rows.counts)),
-        stages=tuple(_stages(rows.stages)),
-        spending=spend(rows.spending, rows.segments, facts, sum(part.accounting.success for part in parts)),
+        averages=tuple(_averages(rows.counts, untold(rows.run.imported))),
+        stages=tuple(_stages(rows.stages, untold(rows.run.imported))),
+        spending=_spending(rows, facts, parts),
         latencies=tuple(map(_latency, rows.latencies)),
         conditions=conditions,
         papers=_papers(parts, conditions),
@@ -119,6 +135,18 @@ def assemble(rows: Rows) -> Report:
         ),
         reproduce=reproduce(rows.run, facts, rows.segments, rows.weights),
     )
+
+
+def _unwritten(parts: Sequence[Part]) -> Iterable[str]:
+    for part in parts:
+        if part.unwritten:
+            yield f"{part.phase} / {part.split}: {part.unwritten.written:,} of {part.unwritten.planned:,} episodes of its schedule were written down"
+
+
+def _spending(rows: Rows, facts: FrozenFacts, parts: Sequence[Part]) -> Spending:
+    demonstrated = sum(part.accounting.success for part in parts if part.phase in _DEMONSTRATIONS)
+    successes = sum(part.accounting.success for part in parts) - demonstrated
+    return spend(rows.spending, rows.segments, facts, successes, demonstrated=demonstrated, imported=rows.run.imported is not None)
 
 
 def _header(rows: Rows, facts: FrozenFacts) -> Header:
@@ -156,6 +184,8 @@ def _promise(rows: Rows) -> tuple[str, str]:
         return "none", "another program ran it, and its files say too little to repeat it"
     if rows.run.engine != "local" or rows.run.policy not in _IN_PROCESS:
         return "equal schedules", "a served policy repeats its schedule and accounting, not its bits"
+    if not any(row.scheduled > row.missing for row in rows.counts):
+        return "equal schedules", "no episode has an outcome, so there are no bits to promise"
     fired = sum(row.episodes for row in rows.stops if row.stop in _DEADLINES or row.cause == "timeout")
     if any(row.drift for row in rows.segments):
         return "equal schedules", "it ran with drift, so the digest does not name all that it ran with"
@@ -185,35 +215,44 @@ def _parts(rows: Rows, facts: FrozenFacts) -> Iterable[Part]:
 def _part(rows: Rows, facts: FrozenFacts, key: tuple[str, str, int | None], counts: Sequence[CountsRow]) -> Part:
     phase, split, step = key
     cells = [row for row in rows.cells if (row.phase, row.split, row.step) == key]
-    accounting = account_rows(counts, cells)
+    infra = untold(rows.run.imported)
+    accounting = account_rows(counts, cells, infra)
     tasks = sum(row.tasks for row in counts)
-    in_split = facts.tasks.get(split) if phase.startswith("eval") else None
+    begun = any(row.attempts for row in rows.attempts if (row.phase, row.step) == (phase, step))
+    choice = choice_of(facts, split, tasks=tasks, begun=begun) if phase.startswith("eval") else UNKNOWN
     stops = [row for row in rows.stops if (row.phase, row.split, row.step) == key]
-    left_out = None if in_split is None else max(0, in_split - tasks)
     induced = sum(row.action_induced for row in counts)
-    categories = {row.category: account_rows([row], [cell for cell in cells if cell.category == row.category]) for row in counts}
-    spent = next((_spent(row) for row in rows.attempts if (row.phase, row.split, row.step) == key), _NOTHING)
+    categories = {row.category: account_rows([row], [cell for cell in cells if cell.category == row.category], infra) for row in counts}
+    spent = next((_spent(row, infra) for row in rows.attempts if (row.phase, row.split, row.step) == key), _NOTHING)
+    took = (("tokens sampled", spent.action_tokens), ("attempt seconds", spent.seconds))
+    why = _NOT_KEPT if rows.run.imported else "not recorded"
     return Part(
         phase=phase,
         split=split,
         step=step,
         accounting=accounting,
-        ledger=ledger(stops, action_induced=induced, left_out=left_out),
+        ledger=ledger(stops, action_induced=induced, left_out=choice.left_out),
         categories=tuple(Category(name=name, accounting=counted) for name, counted in categories.items() if name),
         averages=averages("categories", accounting, categories) if len(categories) > 1 else None,
         tries=tries(cells) if phase.startswith("eval") else (),
         tasks=tasks,
-        left_out=left_out,
+        left_out=choice.left_out,
+        unwritten=unwritten(accounting, choice.planned),
         outcome_from=_outcome_from(counts, stops),
         stops=tuple(_stops(stops)),
         action_induced=share(induced, accounting.infra_error, "infra error"),
-        truncated=share(sum(row.truncated for row in counts), accounting.scheduled, "episode was scheduled"),
-        invalid_actions=share(sum(row.invalid_actions for row in counts), sum(row.turns for row in counts), "turn"),
-        first_attempts=account_first_attempts(counts),
+        truncated=_kept(rows, share(sum(row.truncated for row in counts), accounting.scheduled, "episode was scheduled")),
+        invalid_actions=_kept(rows, share(sum(row.invalid_actions for row in counts), sum(row.turns for row in counts), "turn")),
+        first_attempts=FirstAttempts(retried=None, accounting=None) if rows.run.imported else account_first_attempts(counts),
         spent=spent,
-        per_success=(each("tokens sampled", spent.action_tokens, accounting.success), each("attempt seconds", spent.seconds, accounting.success)),
+        per_success=tuple(each(what, amount, accounting.success, why) for what, amount in took),
         rows=_episodes_sql(rows.run.run, phase, split, step),
     )
+
+
+def _kept(rows: Rows, rate: Rate) -> Rate:
+    """A share of what another program's files do not hold has no value."""
+    return replace(rate, value=None, why=_NOT_KEPT) if rows.run.imported and rate.value is not None else rate
 
 
 def _stops(rows: Sequence[StopRow]) -> Iterable[Stop]:
@@ -224,17 +263,18 @@ def _stops(rows: Sequence[StopRow]) -> Iterable[Stop]:
         yield Stop(reason=reason, cause=cause, episodes=sum(row.episodes for row in alike), example=example)
 
 
-def _averages(counts: Sequence[CountsRow]) -> Iterable[SplitAverages]:
+def _averages(counts: Sequence[CountsRow], infra: str | None) -> Iterable[SplitAverages]:
     for (phase, step), group in groupby(counts, key=lambda row: (row.phase, row.step)):
         rows = list(group)
-        splits = {split: account_rows([row for row in rows if row.split == split]) for split in dict.fromkeys(row.split for row in rows)}
+        names = dict.fromkeys(row.split for row in rows)
+        splits = {split: account_rows([row for row in rows if row.split == split], infra_unknown=infra) for split in names}
         if step is not None and len(splits) > 1:
-            yield SplitAverages(phase=phase, step=step, averages=averages("splits", account_rows(rows), splits))
+            yield SplitAverages(phase=phase, step=step, averages=averages("splits", account_rows(rows, infra_unknown=infra), splits))
 
 
-def _stages(rows: Sequence[StageRow]) -> Iterable[StageAccount]:
+def _stages(rows: Sequence[StageRow], infra: str | None) -> Iterable[StageAccount]:
     for (horizon, first, last), group in groupby(rows, key=lambda row: (row.horizon, row.first_step, row.last_step)):
-        yield StageAccount(horizon=horizon, first_step=first, last_step=last, accounting=account_cells(list(group)))
+        yield StageAccount(horizon=horizon, first_step=first, last_step=last, accounting=account_cells(list(group), infra))
 
 
 def _latency(row: LatencyRow) -> Latency:
@@ -260,8 +300,9 @@ def _papers(parts: Sequence[Part], conditions: Conditions) -> tuple[PaperRow, ..
     return beside_papers(results, conditions)
 
 
-def _spent(row: AttemptsRow) -> Spent:
-    return Spent(attempts=row.attempts, infra_errors=row.infra_error, turns=row.turns, action_tokens=row.action_tokens, seconds=row.seconds)
+def _spent(row: AttemptsRow, infra: str | None) -> Spent:
+    told = None if infra else row.infra_error
+    return Spent(attempts=row.attempts, infra_errors=told, turns=row.turns, action_tokens=row.action_tokens, seconds=row.seconds)
 
 
 def _episodes_sql(run: str, phase: str, split: str, step: int | None) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from agentgym_cli.report.accounting import account_rows
+from agentgym_cli.report.accounting import account_rows, untold
 from agentgym_cli.report.assemble import Rows, assemble
 from agentgym_cli.report.compare import Judged, RunComparison, Side, compare_all
 from agentgym_cli.report.conditions import read_conditions
+from agentgym_cli.report.degraded import degraded_run
+from agentgym_cli.report.frozen import read_facts
 from agentgym_cli.report.learning import CURVES
 from agentgym_cli.report.model import Report
 from agentgym_cli.report.reproduce import weights_of
@@ -68,8 +70,9 @@ def read_rows(connection: Connection, run: str, x: str = "steps") -> Rows:
 def _signals(connection: Connection, run: RunRow, counts: Sequence[CountsRow], latencies: Sequence[LatencyRow], spending: SpendingRow) -> Signals:
     return Signals(
         metrics=series(queries.curve(connection, run.run, WATCHED)),
-        counts=counts,
-        cuts=diagnosis_queries.cuts(connection, run.run),
+        # Files that were imported do not say which turns were invalid or cut: their zeros are no evidence.
+        counts=() if run.imported else counts,
+        cuts=() if run.imported else diagnosis_queries.cuts(connection, run.run),
         verdicts=diagnosis_queries.verdicts(connection, run.run),
         ages=diagnosis_queries.ages(connection, run.run),
         loops=diagnosis_queries.loops(connection, run.run),
@@ -93,6 +96,7 @@ def build_comparisons(database: Path, base: str, others: Sequence[str]) -> tuple
 def read_side(connection: Connection, run: str) -> Side:
     """All that a comparison needs of a run. Raises StoreError as ``build_report`` does."""
     found = queries.find_run(connection, run)
+    counts = queries.counts(connection, found.run)
     return Side(
         run=found.run,
         recipe=found.name,
@@ -101,8 +105,9 @@ def read_side(connection: Connection, run: str) -> Side:
         label="imported" if found.imported else "laptop result" if found.profile == "laptop" else None,
         digest=found.digest,
         drift=tuple(sentence for row in queries.segments(connection, found.run) for sentence in row.drift),
+        degraded=degraded_run(counts, read_facts(found.frozen)),
         conditions=read_conditions(found.frozen, env=found.env, policy=found.policy),
-        splits={split: _judged(connection, found.run, rows) for split, rows in _latest(queries.counts(connection, found.run))},
+        splits={split: _judged(connection, found, rows) for split, rows in _latest(counts)},
     )
 
 
@@ -115,12 +120,12 @@ def _latest(counts: Sequence[CountsRow]) -> Iterable[tuple[str, list[CountsRow]]
         yield split, [row for row in ordered if (row.phase, row.step) == (last.phase, last.step)]
 
 
-def _judged(connection: Connection, run: str, rows: Sequence[CountsRow]) -> Judged:
+def _judged(connection: Connection, run: RunRow, rows: Sequence[CountsRow]) -> Judged:
     phase, split, step = rows[0].phase, rows[0].split, rows[0].step or 0
     return Judged(
         phase=phase,
         step=step,
-        accounting=account_rows(rows),
-        categories={row.category: account_rows([row]) for row in rows if row.category},
-        tasks=task_queries.tasks(connection, run, phase=phase, split=split, step=step),
+        accounting=account_rows(rows, infra_unknown=untold(run.imported)),
+        categories={row.category: account_rows([row], infra_unknown=untold(run.imported)) for row in rows if row.category},
+        tasks=task_queries.tasks(connection, run.run, phase=phase, split=split, step=step),
     )

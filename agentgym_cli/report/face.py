@@ -47,19 +47,27 @@ def said_when_frozen(frozen: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(each for each in said if each.startswith(_OVERLAP)), tuple(each for each in said if not each.startswith(_OVERLAP))
 
 
-def standing(run: RunRow, counts: Sequence[CountsRow], curve: Sequence[MetricRow], splits: Sequence[str]) -> Standing:
-    """What a run that has not finished still lacks; ``splits`` are those that it is to be judged on."""
+def standing(run: RunRow, counts: Sequence[CountsRow], curve: Sequence[MetricRow], splits: Sequence[str], unwritten: Sequence[str] = ()) -> Standing:
+    """What a run lacks: outcomes of what it scheduled, and, where it has not finished, what is still to come.
+
+    Args:
+        splits: those that it is to be judged on.
+        unwritten: schedules that are not all there, in sentences.
+    """
     if run.status == "finished":
-        return Standing(finished=True, missing=())
-    return Standing(finished=False, missing=tuple(_lacks(run, counts, curve, splits)))
+        return Standing(finished=True, missing=(*_without_outcome(counts), *unwritten))
+    return Standing(finished=False, missing=(*_without_outcome(counts), *unwritten, *_to_come(run, counts, curve, splits)))
 
 
-def _lacks(run: RunRow, counts: Sequence[CountsRow], curve: Sequence[MetricRow], splits: Sequence[str]) -> Iterator[str]:
+def _without_outcome(counts: Sequence[CountsRow]) -> Iterator[str]:
     for phase, split, step in dict.fromkeys((row.phase, row.split, row.step) for row in counts):
         rows = [row for row in counts if (row.phase, row.split, row.step) == (phase, split, step)]
         missing, scheduled = sum(row.missing for row in rows), sum(row.scheduled for row in rows)
         if missing:
             yield f"{phase} / {split}: {missing:,} of {scheduled:,} scheduled episodes have no outcome"
+
+
+def _to_come(run: RunRow, counts: Sequence[CountsRow], curve: Sequence[MetricRow], splits: Sequence[str]) -> Iterator[str]:
     steps = whole(at(read_document(run.frozen or ""), "config", "train", "steps"))
     last = max((row.step for row in curve if row.phase == "train"), default=0)
     if run.verb == "train" and steps is not None and last < steps:

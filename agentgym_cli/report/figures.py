@@ -48,6 +48,19 @@ class Accounting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unwritten:
+    """A schedule that was to be longer than what was written down of it: the run ended before any of it was played."""
+
+    planned: int
+    """Episodes that were to be scheduled, by the frozen run."""
+    written: int
+    worst_case: Rate
+    """End-to-end success of what was planned, if all that has no score had failed."""
+    best_case: Rate
+    """The same, if it had succeeded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
     """Episodes of one outcome, by why."""
 
@@ -70,7 +83,7 @@ class Ledger:
     """By stop reason; ``no attempt`` where none was recorded."""
     scheduled: int
     left_out: int | None
-    """Not scheduled by choice, so outside the sum; None where that is unknown."""
+    """Tasks not scheduled by choice, so outside the sum; None where that is unknown."""
     sentence: str
     """``60 success + 30 failure (horizon 30) + 10 infra error (server_5xx 10) + 0 missing = 100 scheduled``."""
 
@@ -116,9 +129,10 @@ class Each:
 class FirstAttempts:
     """What the same episodes would have counted as without retries."""
 
-    retried: int
-    """Episodes that got more than one attempt."""
-    accounting: Accounting
+    retried: int | None
+    """Episodes that got more than one attempt; None where nobody can say."""
+    accounting: Accounting | None
+    """None where nobody can say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,10 @@ class FrozenFacts:
     """The same for those that came back on the same action."""
     evaluation_limit: int | None
     """Most tasks per split, by choice; None runs all."""
+    chooses: bool
+    """Tasks are chosen by ``evaluation.only``."""
+    samples: int | None
+    """Episodes of each task of an evaluation."""
     tasks: dict[str, int]
     """Tasks in each evaluation split, before any limit."""
     runs_dir: str
@@ -64,6 +68,8 @@ def read_facts(frozen: str) -> FrozenFacts:
         max_infra_share=number(at(document, "config", "env", "max_infra_share")),
         max_action_induced_share=number(at(document, "config", "env", "max_action_induced_share")),
         evaluation_limit=whole(at(document, "config", "evaluation", "limit")),
+        chooses=at(document, "config", "evaluation", "only") is not None,
+        samples=whole(at(document, "config", "evaluation", "samples_per_task")),
         tasks={split: int(count) for split, count in counts.items() if isinstance(count, str) and count.isdecimal()},
         runs_dir=text(at(document, "config", "store", "runs_dir")) or "runs",
         database=text(at(document, "config", "store", "database")) or "results.duckdb",

@@ -76,6 +76,8 @@ def _name(part: Part) -> str:
 
 
 def _rate(rate: Rate) -> str:
+    if rate.value is None:
+        return f"{phrases.NO_DATA}\n{phrases.of(rate)}"
     return f"{phrases.percent(rate.value)} ({phrases.of(rate)})\n{phrases.interval(rate)}"
 
 

@@ -89,6 +89,8 @@ def _header(report: Report) -> str:
 
 
 def _rate(rate: Rate) -> str:
+    if rate.value is None:
+        return f"{phrases.NO_DATA}: {phrases.of(rate)}"
     return f"{phrases.percent(rate.value)} ({phrases.of(rate)}; 95% {phrases.interval(rate)})"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agentgym_cli.report.conditions import Conditions
-from agentgym_cli.report.figures import Accounting, Averages, Change, Each, FirstAttempts, Ledger, Rate
+from agentgym_cli.report.figures import Accounting, Averages, Change, Each, FirstAttempts, Ledger, Rate, Unwritten
 from agentgym_cli.report.papers import PaperRow
 from agentgym_cli.report.spending import Spending
 from agentgym_cli.report.tries import Tries
@@ -75,10 +75,11 @@ class Spent:
     """What all attempts of a part took, retried ones included."""
 
     attempts: int
-    infra_errors: int
-    turns: int
-    action_tokens: int
-    seconds: float
+    infra_errors: int | None
+    """None, as all others below, where records do not say."""
+    turns: int | None
+    action_tokens: int | None
+    seconds: float | None
     """Sum over attempts, which run side by side."""
 
 
@@ -101,6 +102,8 @@ class Part:
     tasks: int
     left_out: int | None
     """Tasks of the split that were not scheduled, by choice (``evaluation.limit``, ``evaluation.only``); None where that is unknown."""
+    unwritten: Unwritten | None
+    """None where the schedule is complete, or how long it was to be is not known."""
     outcome_from: str
     stops: tuple[Stop, ...]
     action_induced: Rate
@@ -289,7 +292,7 @@ class Standing:
 
     finished: bool
     missing: tuple[str, ...]
-    """What is not there yet, in sentences; empty when nothing is."""
+    """What is not there, in sentences; empty when nothing is. Of a run that finished, episodes without an outcome."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

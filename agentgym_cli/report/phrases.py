@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from agentgym_cli.report.figures import Accounting, Change, FirstAttempts, Rate
+from agentgym_cli.report.figures import Accounting, Change, FirstAttempts, Rate, Unwritten
 from agentgym_cli.report.model import Groups, Part, Probe, Segment, Spent, Stop
 
 NO_DATA = "n/a"
@@ -19,8 +19,15 @@ def percent(value: float | None) -> str:
 
 
 def of(rate: Rate) -> str:
-    """``60 of 100``."""
+    """``60 of 100``; why there is no share where there is none."""
+    if rate.value is None and rate.why:
+        return rate.why
     return f"{rate.count:,} of {rate.denominator:,}"
+
+
+def shared(rate: Rate, what: str) -> str:
+    """``12.5% (1 of 8 turns)``, or ``n/a: no turn``."""
+    return f"{NO_DATA}: {rate.why}" if rate.value is None else f"{percent(rate.value)} ({of(rate)} {what})"
 
 
 def interval(rate: Rate) -> str:
@@ -98,9 +105,11 @@ def stop(item: Stop) -> str:
 
 def without_retries(first: FirstAttempts) -> str:
     """What the first attempts alone would have given, with both denominators."""
+    accounting = first.accounting
+    if accounting is None or first.retried is None:
+        return f"{NO_DATA}: the files do not say which attempt an episode is"
     if first.retried == 0:
         return "the same, no episode was tried again"
-    accounting = first.accounting
     return (
         f"{percent(accounting.end_to_end.value)} end to end, {percent(accounting.conditional.value)} conditional, "
         f"{percent(accounting.infra_share.value)} infra, {extremes(accounting)} worst to best; {first.retried:,} episodes were tried again"
@@ -109,7 +118,11 @@ def without_retries(first: FirstAttempts) -> str:
 
 def spent(item: Spent) -> str:
     """Attempts, turns, tokens and time."""
-    return f"{item.attempts:,} attempts, {item.turns:,} turns, {item.action_tokens:,} action tokens, {duration(item.seconds)} summed over attempts"
+    kept = [f"{item.attempts:,} attempts"]
+    kept += [f"{value:,} {name}" for value, name in ((item.turns, "turns"), (item.action_tokens, "action tokens")) if value is not None]
+    kept += [f"{duration(item.seconds)} summed over attempts"] if item.seconds is not None else []
+    lacking = [name for value, name in ((item.turns, "turns"), (item.action_tokens, "action tokens"), (item.seconds, "time")) if value is None]
+    return ", ".join(kept) + (f"; {' and '.join(lacking)} {NO_DATA}: not kept" if lacking else "")
 
 
 def groups(item: Groups) -> str:
@@ -135,15 +148,22 @@ def probes(items: Sequence[Probe]) -> str:
     return ", ".join(f"{counted[result]:,} {result}" for result in ("pass", "fail", "n/a", "known deviation") if counted[result])
 
 
+def cut_short(item: Unwritten) -> str:
+    """That a schedule is not all there, and what that leaves open."""
+    worst, best = percent(item.worst_case.value), percent(item.best_case.value)
+    return f"incomplete: {item.written:,} of {item.planned:,} episodes were written down; worst to best case over all of them {worst} to {best}"
+
+
 def details(part: Part) -> list[tuple[str, str]]:
     """What else there is to say about a part, as (name, value); examples are foreign text."""
-    found = [("counted", part.ledger.sentence), ("stopped by", ", ".join(stop(item) for item in part.stops) or NO_DATA)]
+    found = [("schedule", cut_short(part.unwritten))] if part.unwritten else []
+    found += [("counted", part.ledger.sentence), ("stopped by", ", ".join(stop(item) for item in part.stops) or NO_DATA)]
     found += [(f"{item.cause}, e.g.", item.example) for item in part.stops if item.cause and item.example]
     if part.accounting.infra_error:
         found.append(("action induced", f"{of(part.action_induced)} infra errors came back on the same action"))
     found += [
-        ("truncated", f"{percent(part.truncated.value)} ({of(part.truncated)} episodes)"),
-        ("invalid actions", f"{percent(part.invalid_actions.value)} ({of(part.invalid_actions)} turns)"),
+        ("truncated", shared(part.truncated, "episodes")),
+        ("invalid actions", shared(part.invalid_actions, "turns")),
         ("without retries", without_retries(part.first_attempts)),
         ("tasks", f"{part.tasks:,}" + (f", {part.left_out:,} more not scheduled by choice" if part.left_out else "")),
         ("outcome from", part.outcome_from),

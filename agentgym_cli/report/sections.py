@@ -18,14 +18,18 @@ _UNSOLVED_NAMED = 20
 
 
 def standing(report: Report) -> list[Section]:
-    """That a run is not over, and what it lacks; nothing for one that is."""
-    if report.standing.finished:
+    """That a run is not over, and what it lacks; nothing for one that is over and lacks nothing."""
+    if report.standing.finished and not report.standing.missing:
         return []
-    blocks: list[Block] = [
-        Prose(text=f"This run has not finished ({report.header.status}); every number is of what was recorded so far.", tone="warning")
-    ]
-    blocks += [Prose(text=sentence) for sentence in report.standing.missing]
-    return [Section(title="In progress" if report.header.status == "in progress" else "Not finished", blocks=tuple(blocks))]
+    scored = sum(part.accounting.scored for part in report.parts)
+    if report.standing.finished:
+        title, said = "Without an outcome", "This run finished, and not everything that was scheduled has an outcome."
+    else:
+        title = "In progress" if report.header.status == "in progress" else "Not finished"
+        said = f"This run has not finished ({report.header.status}); every number is of what was recorded so far."
+    said += " Nothing was scored: it claims nothing." if report.parts and not scored else ""
+    blocks = [Prose(text=said, tone="warning"), *(Prose(text=sentence) for sentence in report.standing.missing)]
+    return [Section(title=title, blocks=tuple(blocks))]
 
 
 def overlaps(report: Report) -> list[Section]:
@@ -140,7 +144,9 @@ def spending(report: Report) -> list[Section]:
         rows.append(
             (name, _amount(amount), phrases.number(per.value) if per and known else phrases.NO_DATA, amount.why or (per.why if per else None) or "")
         )
-    pairs = (("attempts", f"{found.attempts:,}, {found.infra_errors:,} ended in infra errors"), ("successes", f"{found.successes:,}"))
+    infra = "how many ended in infra errors is not known" if found.infra_errors is None else f"{found.infra_errors:,} ended in infra errors"
+    others = f" of the policy; {found.demonstrated:,} more of demonstrations, whose attempts are in the sums" if found.demonstrated else ""
+    pairs = (("attempts", f"{found.attempts:,}, {infra}"), ("successes", f"{found.successes:,}{others}"))
     blocks: list[Block] = [
         Facts(pairs=pairs),
         Grid(caption="Over everything that was spent", names=("", "in all", "for each success", "why not"), rows=tuple(rows)),

@@ -28,7 +28,8 @@ class Spending:
     """All attempts of a run."""
 
     attempts: int
-    infra_errors: int
+    infra_errors: int | None
+    """None where they cannot be told from failures."""
     turns: Amount
     tokens_read: Amount
     """The policy's context at each call, cached or not."""
@@ -43,12 +44,23 @@ class Spending:
     cost: Amount
     """At the recipe's prices, in their currency."""
     successes: int
+    """Those that count, of the policy itself."""
+    demonstrated: int
+    """Successes of demonstrations, which another policy gave: what they took is counted, they are not."""
     per_success: tuple[Each, ...]
 
 
-def spend(row: SpendingRow, segments: Sequence[SegmentRow], facts: FrozenFacts, successes: int) -> Spending:
-    """Add up a run; ``successes`` are those that count, in all its phases."""
-    clock = _clock(row, segments)
+def spend(
+    row: SpendingRow, segments: Sequence[SegmentRow], facts: FrozenFacts, successes: int, *, demonstrated: int = 0, imported: bool = False
+) -> Spending:
+    """Add up a run.
+
+    Args:
+        successes: of the policy, in all phases in which it acts.
+        demonstrated: those of demonstrations.
+        imported: another program ran it: the times of its segment are those of the import, and infra errors are not told from failures.
+    """
+    clock = Amount(value=None, why=_NOT_KEPT) if imported else _clock(row, segments)
     read, sampled = _kept(row.tokens_read), _kept(row.tokens_sampled)
     amounts = {
         "tokens read": read,
@@ -59,7 +71,7 @@ def spend(row: SpendingRow, segments: Sequence[SegmentRow], facts: FrozenFacts, 
     }
     return Spending(
         attempts=row.attempts,
-        infra_errors=row.infra_error,
+        infra_errors=None if imported else row.infra_error,
         turns=_kept(row.turns),
         tokens_read=read,
         tokens_sampled=sampled,
@@ -69,6 +81,7 @@ def spend(row: SpendingRow, segments: Sequence[SegmentRow], facts: FrozenFacts, 
         gpu_hours=amounts["GPU-hours"],
         cost=amounts["cost"],
         successes=successes,
+        demonstrated=demonstrated,
         per_success=tuple(each(what, amount.value, successes, amount.why or "") for what, amount in amounts.items()),
     )
 

@@ -159,8 +159,14 @@ def _comparison(page: _Page, item: Comparison) -> None:
 
 
 def _compared(name: str, before: Rate, after: Rate, changed: Change) -> list[str]:
-    cells = [f"{phrases.percent(rate.value)} {phrases.of(rate)}\n{phrases.interval(rate)}" for rate in (before, after)]
+    cells = [_cell(rate) for rate in (before, after)]
     return [name, *cells, "\n".join(phrases.points(changed)), phrases.overlap(changed)]
+
+
+def _cell(rate: Rate) -> str:
+    if rate.value is None:
+        return f"{phrases.NO_DATA}\n{phrases.of(rate)}"
+    return f"{phrases.percent(rate.value)} {phrases.of(rate)}\n{phrases.interval(rate)}"
 
 
 def _part(page: _Page, part: Part) -> None:
@@ -181,10 +187,7 @@ def _categories(page: _Page, part: Part) -> None:
     rows = []
     for category in part.categories:
         accounting = category.accounting
-        cells = [
-            f"{phrases.percent(rate.value)} {phrases.of(rate)}\n{phrases.interval(rate)}"
-            for rate in (accounting.end_to_end, accounting.conditional, accounting.infra_share)
-        ]
+        cells = [_cell(rate) for rate in (accounting.end_to_end, accounting.conditional, accounting.infra_share)]
         rows.append([category.name, *cells, phrases.extremes(accounting).replace(" to ", "\nto ")])
     page.table(["category", "end to end", "conditional", "infra", "worst to best"], rows)
 

@@ -93,7 +93,8 @@ order by at_step nulls first, split, category
 
 _STOPS = f"""
 select
-    phase, split, {_STEP} as at_step, coalesce(stop, case when outcome = 'missing' then 'missing' else 'unknown' end) as stop,
+    phase, split, {_STEP} as at_step,
+    coalesce(stop, case when outcome <> 'missing' then 'unknown' when spent_attempts > 0 then 'no outcome' else 'missing' end) as stop,
     cause, outcome, count(*) as episodes, min(coalesce(left(detail, 400), '')) as example
 from episodes_final where run = ?
 group by all
@@ -102,8 +103,7 @@ order by at_step nulls first, split, episodes desc, stop, cause, outcome
 
 _ATTEMPTS = """
 select
-    phase, split, step, attempts, infra_error, coalesce(turns, 0) as turns, coalesce(action_tokens, 0) as action_tokens,
-    coalesce(seconds, 0) as seconds
+    phase, split, step, attempts, infra_error, turns, action_tokens, seconds
 from throughput where run = ?
 order by step nulls first, split
 """
@@ -215,7 +215,10 @@ def counts(connection: Connection, run: str) -> list[CountsRow]:
 
 
 def stops(connection: Connection, run: str) -> list[StopRow]:
-    """Stop reasons and infra causes by phase and split; ``missing`` where no attempt counts, ``unknown`` in imported runs."""
+    """Stop reasons and infra causes by phase and split.
+
+    ``missing`` where there is no attempt, ``no outcome`` where none settled it, ``unknown`` in imported runs.
+    """
     return by_phase(fetch(connection, StopRow, _STOPS, [run]))
 
 

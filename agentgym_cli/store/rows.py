@@ -119,9 +119,10 @@ class AttemptsRow:
     step: int | None
     attempts: int
     infra_error: int
-    turns: int
-    action_tokens: int
-    seconds: float
+    turns: int | None
+    """None, as the two below, where no attempt kept it."""
+    action_tokens: int | None
+    seconds: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

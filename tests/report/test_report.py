@@ -56,8 +56,8 @@ def test_promise_01_what_was_scheduled_and_never_ran_stays_in_the_denominator(st
 
 def test_promise_04_no_data_is_shown_as_such_in_every_form(store: Connection, tmp_path: Path) -> None:
     report = report_of(store, tmp_path / "r1", [*START, *evaluation(("infra_error", "missing"))])
-    assert "conditional n/a 0 of 0 n/a" in squeezed(printed(report))
-    assert "| n/a (0 of 0; 95% n/a) |" in render(report)
+    assert "conditional n/a no episode was scored n/a" in squeezed(printed(report))
+    assert "| n/a: no episode was scored |" in render(report)
     assert json.loads(to_json(report))["parts"][0]["accounting"]["conditional"]["value"] is None
 
 
@@ -286,6 +286,7 @@ def test_tasks_left_out_by_choice_stay_visible(trained: Report) -> None:
 
 def test_a_split_of_which_nothing_was_scheduled_stays_visible(store: Connection, tmp_path: Path) -> None:
     two = FROZEN.replace('"parts":{', '"parts":{"tasks.evaluation.other":{"count":"7","rows":"c"},')
+    two = two.replace('"limit":100', '"limit":100,"only":{"ids":"0-2"}')
     chosen, other = report_of(store, tmp_path / "r1", [make_run(frozen=two), make_segment(), *evaluation(["success"] * 3)]).parts
     assert (chosen.split, chosen.tasks, chosen.left_out) == ("test", 3, 117)
     assert (other.split, other.tasks, other.left_out, other.accounting.scheduled) == ("other", 0, 7, 0)
