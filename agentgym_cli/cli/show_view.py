@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable
-
-from agentgym_cli.cli.show import print_json
 
 
 def say_address(*, as_json: bool) -> Callable[[str], None]:
@@ -13,7 +12,8 @@ def say_address(*, as_json: bool) -> Callable[[str], None]:
 
     def say(address: str) -> None:
         if as_json:
-            print_json({"url": address})
+            # One line, so that whoever started it can read it while it goes on.
+            print(json.dumps({"url": address}))
         else:
             print(address)
             print("Only this machine can reach it, and only with the whole address. Ctrl-C ends it.", file=sys.stderr)

@@ -77,7 +77,23 @@ class _Readers:
     def __call__(self, run: RunRow, token_ids: Sequence[int]) -> tuple[Sequence[str], frozenset[int]]:
         """The text of every token, and which ids end an action. Raises RecipeError or PolicyError where the run's tokenizer is not here."""
         tokens = self.known.get(run.run, lambda: _tokens_of(run))
-        return [tokens.spelled(each) for each in token_ids], tokens.stop_ids
+        return pieces(tokens.written, token_ids), tokens.stop_ids
+
+
+_BEFORE = 4
+"""Tokens that are read together with one, since many tokenizers write a token by what stands before it."""
+
+
+def pieces(written: Callable[[Sequence[int]], str], token_ids: Sequence[int]) -> list[str]:
+    """What each token adds to the text of those before it; bytes of a character that is not whole yet are U+FFFD."""
+    found = []
+    for place, token in enumerate(token_ids):
+        before = token_ids[max(0, place - _BEFORE) : place]
+        base, both = written(before) if before else "", written([*before, token])
+        if not both.startswith(base):
+            base = base.rstrip("\N{REPLACEMENT CHARACTER}")
+        found.append(both[len(base) :] if both.startswith(base) else written([token]))
+    return found
 
 
 def _tokens_of(run: RunRow) -> TurnTokens:

@@ -36,7 +36,7 @@ AT_ONCE = 4
 """Pages that are made at the same time; others wait, so that memory is bounded."""
 _STATIC = Path(__file__).parent / "static"
 _KINDS: Mapping[str, str] = MappingProxyType(
-    {"viewer.css": "text/css; charset=utf-8", "viewer.js": "text/javascript; charset=utf-8", "viewer.svg": "image/svg+xml"}
+    {"viewer.css": "text/css; charset=utf-8", "viewer.js": "text/javascript; charset=utf-8", "viewer.png": "image/png"}
 )
 
 
@@ -49,7 +49,7 @@ def _report(asked: Asked) -> Answer:
 
 
 def _exported(asked: Asked) -> Answer:
-    return exported_page(asked, _file("viewer.css"))
+    return exported_page(asked, _file("viewer.css").decode())
 
 
 _PAGES: Mapping[str, Page] = MappingProxyType(
@@ -143,12 +143,12 @@ def _told(err: AgentgymError, status: int) -> Answer:
 def _static(name: str) -> Answer:
     if name not in _KINDS:
         return refused(404, "no such file")
-    text = (STYLE + "\n" if name.endswith(".css") else "") + _file(name)
-    return Answer(kind=_KINDS[name], body=text.encode())
+    first = STYLE.encode() + b"\n" if name == "viewer.css" else b""
+    return Answer(kind=_KINDS[name], body=first + _file(name))
 
 
-def _file(name: str) -> str:
-    return (_STATIC / name).read_text(encoding="utf-8")
+def _file(name: str) -> bytes:
+    return (_STATIC / name).read_bytes()
 
 
 async def _send(answer: Answer, send: Send, *, head: bool) -> None:

@@ -96,11 +96,12 @@ def _select(name: str, label: str, chosen: str | None, values: Sequence[tuple[st
     for value, count in every:
         words = one_line(value or "any", 60) if count is None else joined((one_line(value, 60), f" ({count:,})"))
         options.append(element("option", words, attributes={"value": value} | ({"selected": ""} if value == (chosen or "") else {})))
-    return element("label", element("span", label), element("select", *options, attributes={"name": name}))
+    return element("label", element("span", label), element("select", *options, attributes={"name": name, "aria-label": label}))
 
 
 def _typed(name: str, label: str, kind: str, given: str | None) -> Html:
-    attributes = {"type": kind, "name": name, "value": given or ""} | ({"step": "any"} if kind == "number" else {})
+    said = name.replace("_", " ") if label == "to" else label
+    attributes = {"type": kind, "name": name, "value": given or "", "aria-label": said} | ({"step": "any"} if kind == "number" else {})
     return element("label", element("span", label), element("input", attributes=attributes), attributes={"class": kind})
 
 

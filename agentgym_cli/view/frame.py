@@ -78,7 +78,7 @@ def framed(asked: Asked, title: str, way: Sequence[Crumb], main: Iterable[Child]
         element("meta", attributes={"name": "viewport", "content": "width=device-width, initial-scale=1"}),
         element("meta", attributes={"name": "color-scheme", "content": "light dark"}),
         element("title", f"{title} - agentgym"),
-        element("link", attributes={"rel": "icon", "href": asked.link("static/viewer.svg")}),
+        element("link", attributes={"rel": "icon", "href": asked.link("static/viewer.png")}),
         element("link", attributes={"rel": "stylesheet", "href": asked.link("static/viewer.css")}),
         element("script", attributes={"src": asked.link("static/viewer.js"), "defer": ""}),
     )

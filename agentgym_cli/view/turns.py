@@ -40,18 +40,19 @@ def some_turns(asked: Asked, key: AttemptKey, first: int) -> Iterator[Html]:
     """Up to 40 turns, and a link to those behind them."""
     found = turns_from(asked.reading.connection, key, first=first, most=PAGE + 1, longest=SHOWN)
     for turn in found[:PAGE]:
-        yield one_turn(turn, _rest(asked, key, turn.turn))
+        yield one_turn(turn, rest_of(asked, key, turn.turn))
     if len(found) > PAGE:
         address = asked.link("turns", key_words(key) | {"first": found[PAGE].turn})
         yield element("p", anchor("more turns", address), attributes={"class": "more-turns"})
 
 
-def _rest(asked: Asked, key: AttemptKey, turn: int) -> Rest:
-    return lambda part: more(asked, key, part, turn, SHOWN)
+def rest_of(asked: Asked, key: AttemptKey, turn: int) -> Rest:
+    """For the texts of one turn."""
+    return lambda part, length: more(asked, key, part, turn, SHOWN, length)
 
 
-Rest = Callable[[str], Html]
-"""Makes the link to the rest of a text that was cut, by the name of its part."""
+Rest = Callable[[str, int], Html]
+"""Makes the link to the rest of a text that was cut, by the name of its part and its length."""
 
 
 def one_turn(turn: TurnRow, rest: Rest) -> Html:
@@ -59,15 +60,15 @@ def one_turn(turn: TurnRow, rest: Rest) -> Html:
     title = element("h3", f"turn {turn.turn}")
     head = element("header", title, element("p", " · ".join(_said(turn))))
     kind = "turn" + ("" if turn.valid is not False else " invalid")
-    parts: list[Child] = [head, _block("world", "observation", verbatim(turn.observation), turn.observation_length > SHOWN, rest("observation"))]
-    parts.append(_block("policy", "policy", spoken(turn), turn.text_length > SHOWN, rest("text")))
+    parts: list[Child] = [head, _block("world", "observation", verbatim(turn.observation), turn.observation_length, "observation", rest)]
+    parts.append(_block("policy", "policy", spoken(turn), turn.text_length, "text", rest))
     if turn.action is not None and turn.action not in turn.text:
-        parts.append(_block("action", "action", verbatim(turn.action), (turn.action_length or 0) > SHOWN, rest("action")))
+        parts.append(_block("action", "action", verbatim(turn.action), turn.action_length or 0, "action", rest))
     return element("article", *parts, attributes={"class": kind, "id": f"t{turn.turn}", "tabindex": "-1", "aria-label": f"turn {turn.turn}"})
 
 
-def _block(kind: str, label: str, text: Html, cut: bool, rest: Html) -> Html:
-    inside = element("div", text, *([rest] if cut else []), attributes={"class": "said", "dir": "auto"})
+def _block(kind: str, label: str, text: Html, length: int, part: str, rest: Rest) -> Html:
+    inside = element("div", text, *([rest(part, length)] if length > SHOWN else []), attributes={"class": "said", "dir": "auto"})
     return element("div", element("h4", label), inside, attributes={"class": f"block {kind}"})
 
 
@@ -100,11 +101,10 @@ def _said(turn: TurnRow) -> Iterator[str]:
         yield f"{turn.context_tokens:,} of context"
 
 
-def more(asked: Asked, key: AttemptKey, part: str, turn: int, start: int, length: int | None = None) -> Html:
+def more(asked: Asked, key: AttemptKey, part: str, turn: int, start: int, length: int) -> Html:
     """A link to the rest of a text."""
     words: Mapping[str, object] = key_words(key) | {"part": part, "turn": turn, "start": start}
-    left = "" if length is None else f", {length - start:,} characters left"
-    return element("span", anchor(f"show more{left}", asked.link("text", words)), attributes={"class": "more"})
+    return element("span", anchor(f"show more, {length - start:,} characters left", asked.link("text", words)), attributes={"class": "more"})
 
 
 def text_page(asked: Asked) -> Answer:

@@ -20,7 +20,7 @@ from agentgym_cli.view.foreign import SHOWN, one_line
 from agentgym_cli.view.frame import Asked, anchor, badge, framed, sections, table
 from agentgym_cli.view.requests import Answer
 from agentgym_cli.view.turns import PAGE as TURNS
-from agentgym_cli.view.turns import more, one_turn
+from agentgym_cli.view.turns import one_turn, rest_of
 
 PAGE = 200
 """Tasks on one page."""
@@ -195,4 +195,4 @@ def _turns(asked: Asked, keys: Sequence[AttemptKey], first: int, differs: int | 
 def _turn(asked: Asked, key: AttemptKey, row: TurnRow | None) -> Html:
     if row is None:
         return element("p", "no such turn", attributes={"class": "none"})
-    return one_turn(row, lambda part: more(asked, key, part, row.turn, SHOWN))
+    return one_turn(row, rest_of(asked, key, row.turn))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import urlencode
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentgym_cli.store.episode_rows import SORTS, EpisodeFilter
@@ -16,6 +16,7 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 NUMBER = st.integers(-(10**15) + 1, 10**15 - 1)
 
 
+@settings(max_examples=40, deadline=None)
 @given(
     st.builds(
         Choice,
