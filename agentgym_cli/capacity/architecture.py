@@ -18,6 +18,9 @@ FAMILIES: tuple[Family, ...] = get_args(Family)
 _TABLE = Path(__file__).parent / "models.csv"
 _FIELDS = ("hidden_size", "intermediate_size", "num_attention_heads", "num_hidden_layers", "num_key_value_heads", "vocab_size")
 _NEEDED = "decoders with a gated MLP and two norms a layer are counted; another needs its parameters by hand"
+_LARGEST = 1024 * 1024
+_MOST = 10_000_000
+"""Of any size in a configuration."""
 _SUFFIXES = ("-instruct", "-base", "-chat")
 
 
@@ -107,6 +110,8 @@ class KnownModel:
 def read_shape(config: Path) -> ModelShape:
     """Read a config.json. Raises RecipeError for another architecture, a missing field or sizes that do not fit each other."""
     try:
+        if config.stat().st_size > _LARGEST:
+            raise RecipeError(f"{config}: expected a model's config.json of at most {_LARGEST // 1024} KiB, got more")
         data = json.loads(config.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as err:
         raise RecipeError(
@@ -116,9 +121,9 @@ def read_shape(config: Path) -> ModelShape:
     if family not in FAMILIES:
         got = shown(family) if isinstance(data, dict) else f"a JSON {type(data).__name__}"
         raise RecipeError(f"{config} model_type: expected one of {listed(FAMILIES)}, got {got}", _NEEDED)
-    wrong = [name for name in _FIELDS if type(data.get(name)) is not int or data[name] < 1]
+    wrong = [name for name in _FIELDS if type(data.get(name)) is not int or not 1 <= data[name] <= _MOST]
     if wrong:
-        raise RecipeError(f"{config}: expected positive whole numbers in {', '.join(wrong)}", "complete the model's config.json")
+        raise RecipeError(f"{config}: expected whole numbers from 1 to {_MOST:,} in {', '.join(wrong)}", "complete the model's config.json")
     return _shape(str(config), data, family)
 
 
@@ -126,8 +131,8 @@ def _shape(where: str, data: Mapping[str, object], family: Family) -> ModelShape
     sizes = {name: int(str(data[name])) for name in _FIELDS}
     heads, narrow = sizes["num_attention_heads"], sizes["num_key_value_heads"]
     given = data.get("head_dim")
-    if given is not None and (type(given) is not int or given < 1):
-        raise RecipeError(f"{where} head_dim: expected a positive whole number, got {shown(given)}")
+    if given is not None and (type(given) is not int or not 1 <= given <= _MOST):
+        raise RecipeError(f"{where} head_dim: expected a whole number from 1 to {_MOST:,}, got {shown(given)}")
     if given is None and sizes["hidden_size"] % heads:
         raise RecipeError(f"{where}: expected head_dim, or a hidden_size that num_attention_heads divides, got {sizes['hidden_size']} and {heads}")
     if heads % narrow:

@@ -28,6 +28,8 @@ class Layout:
     """GPUs that share one copy of the policy while it samples."""
     checkpointing: bool = True
     """Compute the inside of a layer again on the way back in place of keeping it."""
+    half: bool = True
+    """Products are bfloat16 while training; of one process, float32 unless its recipe says otherwise."""
     fused_head: bool = False
     """Compute logits in pieces that are never kept whole."""
     offload: bool = False
@@ -73,6 +75,6 @@ def separate(devices: int, *, trainers: int, tensor_parallel: int = 1) -> Layout
     return Layout(devices=devices, placement="separate", trainers=trainers, samplers=devices - trainers, tensor_parallel=tensor_parallel)
 
 
-def one_process(*, checkpointing: bool) -> Layout:
-    """The local engine."""
-    return Layout(devices=1, placement="one process", trainers=1, samplers=1, checkpointing=checkpointing)
+def one_process(*, checkpointing: bool, half: bool = False) -> Layout:
+    """The local engine; ``half`` trains with products in bfloat16."""
+    return Layout(devices=1, placement="one process", trainers=1, samplers=1, checkpointing=checkpointing, half=half)

@@ -86,19 +86,19 @@ def training_memory(shape: ModelShape, work: Workload, layout: Layout) -> Traini
         reference=kept * reference,
         critic=kept * critic,
         gathered=_gathered(shape, work, layout),
-        activations=work.pass_tokens * activation_bytes(shape, checkpointing=layout.checkpointing, local=layout.local),
+        activations=work.pass_tokens * activation_bytes(shape, checkpointing=layout.checkpointing, half=layout.half),
         logits=_logits(shape, work, layout),
         host=(1 - kept) * (weights + gradients + optimizer + reference + critic),
     )
 
 
-def activation_bytes(shape: ModelShape, *, checkpointing: bool, local: bool) -> int:
+def activation_bytes(shape: ModelShape, *, checkpointing: bool, half: bool) -> int:
     """Bytes of activations of one token, over all layers.
 
     A layer keeps its input, both norms' float32 inputs and outputs, queries, keys, values and their rotation, the attention's output, and four times
     the MLP's width. With checkpointing each layer keeps its input alone, and one layer is whole at a time, together with its gradients.
     """
-    number = 4 if local else 2
+    number = 2 if half else 4
     layer = 16 * shape.hidden + 2 * number * (shape.width + shape.narrow) + 4 * number * shape.intermediate
     if checkpointing:
         return shape.layers * number * shape.hidden + 2 * layer

@@ -14,6 +14,7 @@ from agentgym_cli.capacity.verdict import MEMORY_ERROR
 from agentgym_cli.cli.capacity_values import answer_values
 from agentgym_cli.cli.show import print_json, stdout_console
 from agentgym_cli.report.phrases import duration
+from agentgym_cli.report.text import for_terminal
 
 if TYPE_CHECKING:
     from agentgym_cli.capacity.money import Stage
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from agentgym_cli.verbs.evaluation_size import EvaluationPlan
 
 _LABEL = 12
+_LONGEST = 600
+"""Most characters of a text that is shown."""
 
 
 def show_capacity(answer: CapacityAnswer, *, as_json: bool) -> None:
@@ -31,7 +34,7 @@ def show_capacity(answer: CapacityAnswer, *, as_json: bool) -> None:
         return
     console = stdout_console()
     main = answer.main
-    console.print(f"{escape(answer.model)}: {answer.parameters:,} parameters; profile {answer.profile}; {devices(main)}", soft_wrap=True)
+    console.print(f"{foreign(answer.model)}: {answer.parameters:,} parameters; profile {answer.profile}; {devices(main)}", soft_wrap=True)
     console.print()
     for label, texts in _lines(answer).items():
         for place, text in enumerate(texts):
@@ -40,7 +43,7 @@ def show_capacity(answer: CapacityAnswer, *, as_json: bool) -> None:
     for table in _tables(answer):
         console.print(table)
     for note in (*answer.notes, _error(main)):
-        console.print(escape(note), style="dim")
+        console.print(foreign(note), style="dim")
 
 
 def _tables(answer: CapacityAnswer) -> Iterator[Table]:
@@ -70,7 +73,7 @@ def _said(console: Console, label: str, text: str) -> None:
     table = Table.grid(padding=(0, 0))
     table.add_column(width=_LABEL)
     table.add_column(width=max(20, console.width - _LABEL), overflow="fold")
-    table.add_row(label, escape(text))
+    table.add_row(label, foreign(text))
     console.print(table)
 
 
@@ -177,7 +180,7 @@ def _memory(found: Estimate) -> Table:
 def _stages(answer: CapacityAnswer) -> Table:
     table = _table("stage", "steps", "clock", "GPU-h", "read", "sampled", "cost")
     for stage in _few(answer.main.stages):
-        table.add_row(escape(stage.name), *_stage(stage))
+        table.add_row(foreign(stage.name), *_stage(stage))
     table.add_row("all", "-", *_stage(answer.main.total)[1:])
     return table
 
@@ -191,7 +194,7 @@ def _simulated(answer: CapacityAnswer) -> Table:
 
 
 def _evaluation(plan: EvaluationPlan) -> Table:
-    table = _table(f"evaluation at {plan.rate:.0%} ({plan.rate_from[:20]})", "samples", "tasks", "clock", "GPU-h", "cost")
+    table = _table(f"evaluation at {plan.rate:.0%}, {foreign(plan.rate_from[:20])}", "samples", "tasks", "clock", "GPU-h", "cost")
     kinds = [(f"interval {plan.width or 0:.3g} wide", plan.for_width), (f"difference {plan.gap or 0:.3g}", plan.for_gap)]
     for name, sizes in (*kinds, ("  on the same tasks", plan.for_gap_paired)):
         for size in sizes:
@@ -217,11 +220,11 @@ def _alternatives(answer: CapacityAnswer) -> Table:
         found, verdict, total = each.estimate, each.estimate.verdict, each.estimate.total
         room = (f"{verdict.margin:.0%}", f"{verdict.sequences:,}")
         if not verdict.fits:
-            table.add_row(escape(each.name), "no", *room, *["n/a"] * 4)
+            table.add_row(foreign(each.name), "no", *room, *["n/a"] * 4)
             continue
         sure = "yes" if verdict.surely else "barely"
         cost = "n/a" if total.cost is None else f"{total.cost:,.2f}"
-        table.add_row(escape(each.name), sure, *room, seconds(found.step.total), duration(total.seconds), f"{total.gpu_hours:,.1f}", cost)
+        table.add_row(foreign(each.name), sure, *room, seconds(found.step.total), duration(total.seconds), f"{total.gpu_hours:,.1f}", cost)
     return table
 
 
@@ -229,6 +232,11 @@ def _error(found: Estimate) -> str:
     known = sorted(set(found.services.sources.values()))
     source = f"times of {', '.join(known)} where it measured them, else assumed" if known else "times are assumed, none measured (--from RUN)"
     return f"Error: memory within {MEMORY_ERROR:.0%}; {source}, within a factor of {TIME_ERROR:g}. docs/capacity.md says how both are known."
+
+
+def foreign(text: str) -> str:
+    """Text of files and stores, made harmless: no markup, no control characters."""
+    return escape(for_terminal(text, limit=_LONGEST))
 
 
 def count(number: float) -> str:

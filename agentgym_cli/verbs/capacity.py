@@ -34,6 +34,7 @@ from agentgym_cli.verbs.spoken import spoken_dialect
 _GPU = "gpu"
 _BESIDE = ("rtx4090-24g", "l40s-48g", "a100-80g", "h100-80g", "h200-141g")
 """Kinds that alternatives show beside the one that is asked for."""
+_HIGHEST = 1e9
 RATES = (0.1, 0.3, 0.5, 0.8)
 """Rates of success at which a success is priced where no run says one."""
 
@@ -184,8 +185,8 @@ def _prices(run: Run, question: Question) -> Prices:
 
 
 def _positive(name: str, value: float) -> None:
-    if not 0 < value < float("inf"):
-        raise RecipeError(f"{name}: expected a number above 0, got {value}")
+    if not 0 < value < _HIGHEST:
+        raise RecipeError(f"{name}: expected a number above 0 and below {_HIGHEST:,.0f}, got {value}")
 
 
 def _evaluated(run: Run, folders: Sequence[Path]) -> tuple[Mapping[str, int], tuple[str, ...]]:

@@ -15,6 +15,7 @@ from agentgym_cli.recipe.schema.computing import ClusterSpec
 from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.recipe.wording import listed, shown
 
+_MOST_GPUS = 100_000
 _DEFAULT_KIND = "a100-80g"
 
 
@@ -36,11 +37,11 @@ def devices_of(run: Run, *, gpu: str | None = None, gpus: int | None = None) -> 
     Raises:
         RecipeError: an unknown kind, no GPU, or a GPU that nobody named.
     """
-    if gpus is not None and gpus < 1:
-        raise RecipeError(f"--gpus: expected 1 or more, got {gpus}")
+    if gpus is not None and not 1 <= gpus <= _MOST_GPUS:
+        raise RecipeError(f"--gpus: expected 1 to {_MOST_GPUS:,}, got {shown(gpus)}")
     engine = run.engine
     if engine.kind == "local":
-        layout = one_process(checkpointing=engine.activation_checkpointing)
+        layout = one_process(checkpointing=engine.activation_checkpointing, half=engine.precision == "bfloat16")
         if gpu is not None:
             return find_gpu(gpu), layout
         if engine.device == "cuda":

@@ -94,6 +94,8 @@ def test_adapters_on_a_layer_that_there_is_not_are_refused() -> None:
         {"head_dim": 0},
         {"num_attention_heads": 27},
         {"num_key_value_heads": 3},
+        {"hidden_size": 10**400},
+        {"head_dim": 10**9},
     ],
 )
 def test_a_config_that_cannot_be_counted_is_refused(tmp_path: Path, changes: dict[str, object]) -> None:
@@ -107,7 +109,7 @@ def test_an_unknown_architecture_is_told_what_is_counted(tmp_path: Path) -> None
     assert caught.value.hint is not None and "gated MLP" in caught.value.hint
 
 
-@pytest.mark.parametrize("text", ["", "[1, 2]", "{", "[" * 100_000])
+@pytest.mark.parametrize("text", ["", "[1, 2]", "{", "[" * 100_000, " " * 2_000_000])
 def test_a_file_that_is_no_configuration_is_refused(tmp_path: Path, text: str) -> None:
     config = tmp_path / "config.json"
     config.write_text(text)

@@ -36,8 +36,8 @@ def test_sharding_by_hand() -> None:
 
 def test_checkpointing_keeps_inputs_and_one_layer_with_its_gradients() -> None:
     # bfloat16: a layer 16 x 4 + 4 x 6 + 8 x 6 = 136; its input 8
-    assert activation_bytes(TINY, checkpointing=False, local=False) == 136
-    assert activation_bytes(replace(TINY, layers=10), checkpointing=True, local=False) == 10 * 8 + 2 * 136
+    assert activation_bytes(TINY, checkpointing=False, half=True) == 136
+    assert activation_bytes(replace(TINY, layers=10), checkpointing=True, half=True) == 10 * 8 + 2 * 136
 
 
 def test_adapters_keep_no_gradients_of_the_model() -> None:

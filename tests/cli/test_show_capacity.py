@@ -76,7 +76,7 @@ def test_bad_words_end_with_exit_code_2_through_the_door() -> None:
 
 
 def test_foreign_names_are_no_markup(answer: CapacityAnswer, capsys: pytest.CaptureFixture[str]) -> None:
-    assert printed(replace(answer, model="[red]x"), capsys)[0].startswith("[red]x: ")
+    assert printed(replace(answer, model="[red]\x1b[2Jx"), capsys)[0].startswith("[red]x: ")
 
 
 def test_sizes_and_times_have_units() -> None:
