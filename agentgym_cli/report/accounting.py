@@ -225,24 +225,28 @@ def account_rows(rows: Sequence[CountsRow], cells: Sequence[Cell] = (), infra_un
 
 def account_first_attempts(rows: Sequence[CountsRow]) -> FirstAttempts:
     """The same, had no episode been tried again."""
+    several = max((row.most_samples for row in rows), default=1) > 1
     accounting = account(
         success=_total(rows, "first_success"),
         failure=_total(rows, "first_failure"),
         infra_error=_total(rows, "first_infra_error"),
         missing=_total(rows, "first_missing"),
         scheduled=_total(rows, "scheduled"),
+        clusters=_clusters(rows, "first_") if several else None,
     )
     return FirstAttempts(retried=_total(rows, "retried"), accounting=accounting)
 
 
-def _clusters(rows: Sequence[CountsRow]) -> tuple[TaskSums, TaskSums, TaskSums]:
+def _clusters(rows: Sequence[CountsRow], which: str = "") -> tuple[TaskSums, TaskSums, TaskSums]:
+    """Sums of end-to-end success, conditional success and infra errors; ``which`` is ``first_`` for first attempts alone."""
+
     def sums(tasks: str, xx: str, xn: str, nn: str) -> TaskSums:
         return TaskSums(tasks=_total(rows, tasks), xx=_total(rows, xx), xn=_total(rows, xn), nn=_total(rows, nn))
 
     return (
-        sums("tasks", "success_squared", "success_scheduled", "scheduled_squared"),
-        sums("tasks_scored", "success_squared", "success_scored", "scored_squared"),
-        sums("tasks", "infra_squared", "infra_scheduled", "scheduled_squared"),
+        sums("tasks", f"{which}success_squared", f"{which}success_scheduled", "scheduled_squared"),
+        sums(f"{which}tasks_scored", f"{which}success_squared", f"{which}success_scored", f"{which}scored_squared"),
+        sums("tasks", f"{which}infra_squared", f"{which}infra_scheduled", "scheduled_squared"),
     )
 
 

@@ -110,10 +110,9 @@ def without_retries(first: FirstAttempts) -> str:
         return f"{NO_DATA}: the files do not say which attempt an episode is"
     if first.retried == 0:
         return "the same, no episode was tried again"
-    return (
-        f"{percent(accounting.end_to_end.value)} end to end, {percent(accounting.conditional.value)} conditional, "
-        f"{percent(accounting.infra_share.value)} infra, {extremes(accounting)} worst to best; {first.retried:,} episodes were tried again"
-    )
+    named = (("end to end", accounting.end_to_end), ("conditional", accounting.conditional), ("infra", accounting.infra_share))
+    shares = ", ".join(f"{percent(rate.value)} {name} ({of(rate) if rate.value is None else interval(rate)})" for name, rate in named)
+    return f"{shares}, {extremes(accounting)} worst to best; {first.retried:,} episodes were tried again"
 
 
 def spent(item: Spent) -> str:

@@ -75,7 +75,7 @@ with per_task as (
         sum(policy_seconds) as policy_seconds, sum(env_seconds) as env_seconds
     from episodes_final where run = ? group by all
 ),
-scored as (select *, x + lost as m from per_task)
+scored as (select *, x + lost as m, first_success as y, first_success + first_failure as k, first_infra_error as g from per_task)
 select
     phase, split, at_step, category, sum(n) as scheduled, sum(x) as success, sum(lost) as failure, sum(f) as infra_error,
     sum(missing) as missing, sum(by_verifier) as by_verifier, sum(action_induced) as action_induced, sum(truncated) as truncated,
@@ -85,7 +85,9 @@ select
     coalesce(sum(action_tokens), 0) as action_tokens, coalesce(sum(seconds order by task), 0) as seconds,
     coalesce(sum(policy_seconds order by task), 0) as policy_seconds, coalesce(sum(env_seconds order by task), 0) as env_seconds,
     max(n) as most_samples, count(*) as tasks, count(*) filter (m > 0) as tasks_scored,
-    sum(x * x) as xx, sum(x * n) as xn, sum(n * n) as nn, sum(x * m) as xm, sum(m * m) as mm, sum(f * f) as ff, sum(f * n) as fn
+    sum(x * x) as xx, sum(x * n) as xn, sum(n * n) as nn, sum(x * m) as xm, sum(m * m) as mm, sum(f * f) as ff, sum(f * n) as fn,
+    count(*) filter (k > 0) as first_tasks_scored, sum(y * y) as yy, sum(y * n) as yn, sum(y * k) as yk, sum(k * k) as kk, sum(g * g) as gg,
+    sum(g * n) as gn
 from scored
 group by phase, split, at_step, category
 order by at_step nulls first, split, category

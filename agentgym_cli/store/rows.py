@@ -93,6 +93,14 @@ class CountsRow:
     scored_squared: int
     infra_squared: int
     infra_scheduled: int
+    first_tasks_scored: int
+    """Tasks with an episode whose first attempt was scored; the sums below are those above, had nothing been tried again."""
+    first_success_squared: int
+    first_success_scheduled: int
+    first_success_scored: int
+    first_scored_squared: int
+    first_infra_squared: int
+    first_infra_scheduled: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,8 @@ def make_row(*, success: int = 0, failure: int = 0, infra_error: int = 0, missin
         first_infra_error=infra_error, first_missing=missing, retried=0, turns=0, invalid_actions=0, prompt_tokens=0, action_tokens=0,
         seconds=0.0, policy_seconds=0.0, env_seconds=0.0, most_samples=1, tasks=scheduled, tasks_scored=scored, success_squared=success,
         success_scheduled=success, scheduled_squared=scheduled, success_scored=success, scored_squared=scored, infra_squared=infra_error,
-        infra_scheduled=infra_error,
+        infra_scheduled=infra_error, first_tasks_scored=scored, first_success_squared=success, first_success_scheduled=success,
+        first_success_scored=success, first_scored_squared=scored, first_infra_squared=infra_error, first_infra_scheduled=infra_error,
     )  # fmt: skip
     return replace(row, **changes)  # type: ignore[arg-type]
 

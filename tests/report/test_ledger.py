@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from scipy import stats
 
 from agentgym_cli.report.accounting import account, account_cells, averages, each, ledger
 from agentgym_cli.report.figures import Each, Macro, Tally
@@ -197,3 +198,29 @@ def test_the_sum_of_outcomes_and_the_papers_are_values_of_the_json_form(store: C
     )
     assert {row["env"] for row in said["papers"]} == {"textcraft"}
     assert said["spending"]["gpu_hours"] == {"value": None, "why": "no GPUs in the frozen run"}
+
+
+def test_first_attempts_of_several_samples_are_clustered_by_task(store: Connection, tmp_path: Path) -> None:
+    """Four samples of each of 24 tasks, all alike: of every fourth task all first attempts end in infra errors, and the second ones succeed."""
+    records: list[Record] = [make_run(), make_segment()]
+    for task in range(24):
+        for sample in range(4):
+            scheduled = make_scheduled(task, sample=sample)
+            if task % 4 == 0:
+                last = make_attempt(scheduled, "success", 2)
+                records += [scheduled, make_attempt(scheduled, "infra_error", 1), last, make_outcome(last, 2, first="infra_error")]
+            else:
+                records += settled(scheduled, "success" if task % 4 == 1 else "failure")
+    first = report_of(store, tmp_path / "r1", records).parts[0].first_attempts
+    found = first.accounting
+    assert found is not None
+    assert (first.retried, found.success, found.scored, found.infra_error) == (24, 24, 72, 24)
+    for rate, share, tasks in ((found.end_to_end, 1 / 4, 24), (found.conditional, 1 / 3, 18), (found.infra_share, 1 / 4, 24)):
+        # Samples of a task are all alike, so the interval is that of one episode a task, with t over tasks where there are 20.
+        reach = stats.t.ppf(0.975, tasks - 1) if tasks >= 20 else stats.norm.ppf(0.975)
+        error = share * (1 - share) / (tasks - 1 if tasks >= 20 else tasks)
+        spread = reach**2 * error / (share * (1 - share))
+        half = reach / (1 + spread) * (error + spread * error / (4 * share * (1 - share))) ** 0.5
+        centre = (share + spread / 2) / (1 + spread)
+        assert rate.method == ("t over tasks" if tasks >= 20 else "wilson over tasks")
+        assert (rate.low, rate.high) == pytest.approx((centre - half, centre + half))

@@ -106,7 +106,10 @@ def test_promise_03_what_retries_changed_is_shown(store: Connection, tmp_path: P
     assert part.first_attempts.accounting.infra_share.value == 0.5
     assert (part.spent.attempts, part.spent.infra_errors, part.spent.turns, part.spent.action_tokens) == (3, 1, 6, 24)
     flat = " ".join(printed(report).split())
-    assert "50.0% end to end, 100.0% conditional, 50.0% infra, 50.0% to 100.0% worst to best; 1 episodes were tried again" in flat
+    assert (
+        "50.0% end to end (9.5 to 90.5%), 100.0% conditional (20.7 to 100.0%), 50.0% infra (9.5 to 90.5%), 50.0% to 100.0% worst to best; "
+        "1 episodes were tried again"
+    ) in flat
 
 
 def test_stops_causes_truncation_and_invalid_actions_are_counted(store: Connection, tmp_path: Path) -> None:
