@@ -34,6 +34,8 @@ class Side:
     """``laptop result`` where it is one."""
     digest: str | None
     drift: tuple[str, ...]
+    degraded: str | None
+    """Why the run is degraded; None where it is not, or its recipe is not known."""
     conditions: Conditions
     splits: Mapping[str, Judged]
 
@@ -122,7 +124,7 @@ def compare(base: Side, other: Side) -> RunComparison:
             RunComparison(
                 base=_summary(base),
                 other=_summary(other),
-                incomparable=(*incomparable(base.conditions, other.conditions), *_other_tasks(splits)),
+                incomparable=(*incomparable(base.conditions, other.conditions), *other_tasks(splits)),
                 splits=tuple(splits),
                 only_base=tuple(split for split in base.splits if split not in other.splits),
                 only_other=tuple(split for split in other.splits if split not in base.splits),
@@ -197,7 +199,8 @@ def _changed(pairs: Sequence[Pair]) -> Iterator[TaskPair]:
             )
 
 
-def _other_tasks(splits: Sequence[SplitComparison]) -> Iterator[Incomparable]:
+def other_tasks(splits: Sequence[SplitComparison]) -> Iterator[Incomparable]:
+    """What differs in the tasks of splits, or is not known of them."""
     for split in splits:
         if split.other_content:
             count = len(split.other_content)

@@ -64,6 +64,9 @@ _WHY = {
     "attempts": "more retries leave fewer infra errors",
 }
 
+WHATS = ("tasks", *_WHY)
+"""Everything that can keep two runs from being compared, by its name."""
+
 
 def read_conditions(frozen: str, *, env: str, policy: str) -> Conditions:
     """Conditions of a run's evaluations from its frozen run.

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from agentgym_cli.report import phrases
 from agentgym_cli.report.blocks import Block, Code, Facts, Grid, Prose, Section
-from agentgym_cli.report.compare import Judged, Side, SplitComparison, compare
+from agentgym_cli.report.compare import Judged, Side, SplitComparison, compare, other_tasks
+from agentgym_cli.report.conditions import Incomparable, incomparable
 from agentgym_cli.report.differences import Difference, adjusted
 from agentgym_cli.report.figures import Rate
 from agentgym_cli.report.gate_file import WHOLE, Gate
@@ -71,8 +72,9 @@ def judge(gate: Gate, side: Side, shared: Shared, baseline: Side | None, decided
 
 
 def _checks(gate: Gate, side: Side, judged: Judged | None, shared: Shared, baseline: Side | None) -> Iterator[GateCheck]:
-    finished = side.status == "finished"
-    yield _check("finished", "a run that has finished", side.status, finished)
+    yield from _standing(gate, side, "")
+    if baseline is not None:
+        yield from _standing(gate, baseline, "baseline ")
     if judged is None:
         known = ", ".join(side.splits) or "none"
         yield _check("split", f"an evaluation of {gate.split}", f"evaluations of {known}", False)
@@ -81,6 +83,7 @@ def _checks(gate: Gate, side: Side, judged: Judged | None, shared: Shared, basel
     yield from _shares(gate, judged, rows)
     if baseline is not None:
         found = {split.split: split for split in compare(baseline, side).splits}.get(gate.split)
+        yield from _comparable(gate, side, baseline, found)
         yield from _same_tasks(gate, side, baseline, found)
         yield from _regressions(gate, found, rows)
     if gate.held_out:
@@ -89,6 +92,41 @@ def _checks(gate: Gate, side: Side, judged: Judged | None, shared: Shared, basel
 
 def _check(rule: str, expected: str, got: str, passed: bool, rows: str = "") -> GateCheck:
     return GateCheck(rule=rule, expected=expected, got=got, passed=passed, rows=rows)
+
+
+def _standing(gate: Gate, side: Side, whose: str) -> Iterator[GateCheck]:
+    """What every run has to be, whatever the file asks for."""
+    yield _check(f"{whose}finished", "a run that has finished", side.status, side.status == "finished")
+    drift = "; ".join(sentence[: phrases.LONGEST_DRIFT] for sentence in side.drift)
+    yield _check(f"{whose}no drift", "a run of what was frozen", *_allowed(drift, "no drift was recorded", gate.allow_drift))
+    yield _check(
+        f"{whose}not degraded", "infra errors within its recipe's limits", *_allowed(side.degraded, "not called degraded", gate.allow_degraded)
+    )
+
+
+def _allowed(fault: str | None, otherwise: str, allowed: bool) -> tuple[str, bool]:
+    """What to say of a fault, and whether it may stand."""
+    if not fault:
+        return otherwise, True
+    return f"{_ALLOWED}: {fault}" if allowed else fault, allowed
+
+
+_ALLOWED = "allowed by the gate"
+
+
+def _comparable(gate: Gate, side: Side, baseline: Side, found: SplitComparison | None) -> Iterator[GateCheck]:
+    """Every condition that differs, or that nobody knows; tasks are left to ``same_tasks`` where the gate asks for them."""
+    items = [*incomparable(baseline.conditions, side.conditions), *(other_tasks([found]) if found and not gate.same_tasks else ())]
+    expected = f"the conditions of {baseline.run}"
+    if not items:
+        yield _check("comparable", expected, "nothing that is recorded differs", True)
+    for what in dict.fromkeys(item.what for item in items):
+        said = "; ".join(_differs(item) for item in items if item.what == what)
+        yield _check(f"comparable: {what}", expected, *_allowed(said, "", what in gate.allow_different))
+
+
+def _differs(item: Incomparable) -> str:
+    return f"{item.theirs} here, {item.ours} in the baseline; {item.why}"
 
 
 def _shares(gate: Gate, judged: Judged, rows: str) -> Iterator[GateCheck]:

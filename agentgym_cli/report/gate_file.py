@@ -11,6 +11,7 @@ from types import MappingProxyType
 from agentgym_cli.errors import RecipeError
 from agentgym_cli.recipe.wording import alike, listed, shown
 from agentgym_cli.recipe.yaml import MAX_BYTES, YamlFile, parse_yaml, read_text
+from agentgym_cli.report.conditions import WHATS
 
 WHOLE = "all"
 """In ``no_regression``: the whole split."""
@@ -34,6 +35,10 @@ class Gate:
     """Categories, or ``all``."""
     same_tasks: bool
     held_out: bool
+    allow_different: tuple[str, ...]
+    """Conditions in which the run and its baseline may differ."""
+    allow_drift: bool
+    allow_degraded: bool
 
 
 def _share(value: object) -> bool:
@@ -48,6 +53,10 @@ def _names(value: object) -> bool:
     return isinstance(value, list) and bool(value) and all(map(_name, value)) and len(set(map(str, value))) == len(value)
 
 
+def _conditions(value: object) -> bool:
+    return isinstance(value, list) and _names(value) and all(name in WHATS for name in value)
+
+
 def _yes(value: object) -> bool:
     return isinstance(value, bool)
 
@@ -59,7 +68,11 @@ KEYS: Mapping[str, tuple[str, Callable[[object], bool], str]] = MappingProxyType
         "minimum_end_to_end": (_A_SHARE, _share, "Least end-to-end success: successes of scheduled episodes."),
         "minimum_lower_bound": (_A_SHARE, _share, "Least lower end of its 95% interval, so that a small sample cannot pass by luck."),
         "maximum_infra_share": (_A_SHARE, _share, "Largest share of scheduled episodes that the world's failures ended."),
-        "baseline": ("a run's name", _name, "A run of the same store, for the two rules below."),
+        "baseline": (
+            "a run's name",
+            _name,
+            "A run of the same store, for the two rules below. It must have been measured under the same conditions as the run that is judged.",
+        ),
         "no_regression": (
             "a list of categories without repeats, or of all",
             _names,
@@ -67,6 +80,13 @@ KEYS: Mapping[str, tuple[str, Callable[[object], bool], str]] = MappingProxyType
         ),
         "same_tasks": ("true or false", _yes, "The split must hold the same tasks, by content, as the baseline's."),
         "held_out": ("true or false", _yes, "No task of the split may be a task of training, by number or by content."),
+        "allow_different": (
+            f"a list without repeats of {', '.join(WHATS)}",
+            _conditions,
+            "Conditions that need not be the baseline's; each difference is still said.",
+        ),
+        "allow_drift": ("true or false", _yes, "The run and its baseline may have run with drift; it is still said."),
+        "allow_degraded": ("true or false", _yes, "They may be degraded: more infra errors than their recipes allow."),
     }
 )
 """Every key: what it expects, whether a value is that, and what it means."""
@@ -84,7 +104,6 @@ def read_gate(path: Path) -> Gate:
     file = parse_yaml(text, path)
     _refuse(path, [*_strange(file), *_incomplete(file)])
     data = file.data
-    names = data.get("no_regression")
     return Gate(
         file=path.name,
         digest=hashlib.sha256(text.encode()).hexdigest(),
@@ -93,10 +112,17 @@ def read_gate(path: Path) -> Gate:
         minimum_lower_bound=_number(data.get("minimum_lower_bound")),
         maximum_infra_share=_number(data.get("maximum_infra_share")),
         baseline=str(data["baseline"]) if "baseline" in data else None,
-        no_regression=tuple(map(str, names)) if isinstance(names, list) else (),
+        no_regression=_listed(data.get("no_regression")),
         same_tasks=data.get("same_tasks") is True,
         held_out=data.get("held_out") is True,
+        allow_different=_listed(data.get("allow_different")),
+        allow_drift=data.get("allow_drift") is True,
+        allow_degraded=data.get("allow_degraded") is True,
     )
+
+
+def _listed(names: object) -> tuple[str, ...]:
+    return tuple(map(str, names)) if isinstance(names, list) else ()
 
 
 def _number(value: object) -> float | None:
@@ -126,6 +152,8 @@ def _incomplete(file: YamlFile) -> Sequence[tuple[int, str]]:
     comparing = [key for key in _COMPARING if data.get(key)]
     if comparing and "baseline" not in there:
         found.append((file.lines[(comparing[0],)], f"{comparing[0]}: expected a baseline to compare with, got none"))
+    if "allow_different" in data and "baseline" not in there:
+        found.append((file.lines[("allow_different",)], "allow_different: expected a baseline to differ from, got none"))
     if "baseline" in data and not strange and not comparing:
         found.append((file.lines[("baseline",)], f"baseline: expected a rule that compares with it ({listed(_COMPARING)}), got none"))
     return found

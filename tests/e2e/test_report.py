@@ -19,6 +19,7 @@ from tests.store.builders import NOW, make_run, make_scheduled, make_segment, se
 
 pytestmark = pytest.mark.e2e
 CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+UNKNOWN = "allow_different: [tasks, dialect, protocol, success rule, prompt, horizon, samples]\n"
 GATE = "split: test\nminimum_end_to_end: 0.5\nmaximum_infra_share: 0.2\n"
 
 
@@ -125,7 +126,7 @@ def test_a_gate_that_passes_exits_0_and_one_that_does_not_exits_8_with_its_evide
     (folder / "gate.yaml").write_text(GATE)
     passing = report(folder, "report", "handbook", "--gate", "gate.yaml")
     assert (passing.code, "Every rule is met." in passing.out) == (0, True)
-    (folder / "strict.yaml").write_text(GATE.replace("0.5", "0.7") + "baseline: better\nno_regression: [all]\nheld_out: true\n")
+    (folder / "strict.yaml").write_text(GATE.replace("0.5", "0.7") + "baseline: better\nno_regression: [all]\nheld_out: true\n" + UNKNOWN)
     failing = report(folder, "report", "handbook", "--gate", "strict.yaml", "--json")
     assert failing.code == 8
     assert failing.message[0].endswith("got not met: minimum_end_to_end, no_regression all, held_out")

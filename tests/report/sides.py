@@ -64,6 +64,7 @@ def make_side(run: str, tasks: Sequence[TaskRow], **changes: object) -> Side:
         label=None,
         digest="d" * 64,
         drift=(),
+        degraded=None,
         conditions=CONDITIONS,
         splits={"test": make_judged(tasks)},
     )

@@ -43,7 +43,16 @@ def make_side(tasks: Sequence[TaskRow], run: str = "r1", conditions: Conditions 
     )
     judged = Judged(phase="eval", step=0, accounting=counted, categories={}, tasks=tasks)
     return Side(
-        run=run, recipe="craft", policy="local", status="finished", label=None, digest="d", drift=(), conditions=conditions, splits={split: judged}
+        run=run,
+        recipe="craft",
+        policy="local",
+        status="finished",
+        label=None,
+        digest="d",
+        drift=(),
+        degraded=None,
+        conditions=conditions,
+        splits={split: judged},
     )
 
 

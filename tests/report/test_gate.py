@@ -26,6 +26,9 @@ GATE = Gate(
     no_regression=(),
     same_tasks=False,
     held_out=False,
+    allow_different=(),
+    allow_drift=False,
+    allow_degraded=False,
 )
 APART = Shared(training=1200, by_rows=0, allowed=())
 NINE_OF_TEN = [make_task(number, number < 9) for number in range(10)]
@@ -65,6 +68,80 @@ def test_a_run_that_has_not_finished_is_not_promoted() -> None:
     assert [check.rule for check in decision.checks if not check.passed] == ["finished"]
 
 
+DRIFT = "segment 1 ran with tasks.train: the file is not what it was frozen with"
+DEGRADED = "infra share: expected at most 5% of scheduled episodes, got eval 10.0% (1 of 10)"
+
+
+@pytest.mark.parametrize(
+    ("rule", "key", "fault"), [("no drift", "allow_drift", {"drift": (DRIFT,)}), ("not degraded", "allow_degraded", {"degraded": DEGRADED})]
+)
+def test_a_run_or_a_baseline_that_drifted_or_is_degraded_passes_only_where_the_gate_allows_it_and_says_so(
+    rule: str, key: str, fault: dict[str, object]
+) -> None:
+    gate = replace(GATE, baseline="base", no_regression=("all",))
+    sound, faulty = make_side("r1", NINE_OF_TEN), make_side("r1", NINE_OF_TEN, **fault)
+    said = DRIFT if rule == "no drift" else DEGRADED
+    for name, decision in {rule: judged(gate, faulty, sound), f"baseline {rule}": judged(gate, sound, faulty)}.items():
+        assert [(check.rule, check.got) for check in decision.checks if not check.passed] == [(name, said)]
+    allowed = judged(replace(gate, **{key: True}), faulty, sound)  # type: ignore[arg-type]
+    assert allowed.passed
+    assert checks(allowed)[rule].got == f"allowed by the gate: {said}"
+
+
+def test_a_baseline_that_has_not_finished_sets_no_mark() -> None:
+    baseline = make_side("base", NINE_OF_TEN[:2], status="in progress")
+    decision = judged(replace(GATE, baseline="base", no_regression=("all",), allow_different=("tasks",)), make_side("r1", NINE_OF_TEN), baseline)
+    assert [check.rule for check in decision.checks if not check.passed] == ["baseline finished"]
+
+
+OTHER_CONDITIONS = {
+    "environment": {"env": "sciworld"},
+    "dialect": {"dialect": "e"},
+    "protocol": {"protocol": "agenteval"},
+    "success rule": {"success": "t"},
+    "prompt": {"prompt": "q"},
+    "horizon": {"horizon": 30},
+    "samples": {"samples": 4},
+    "temperature": {"temperature": "0"},
+    "chosen tasks": {"chosen": "the first 10"},
+    "attempts": {"attempts": None},
+}
+
+
+@pytest.mark.parametrize("what", OTHER_CONDITIONS)
+def test_a_baseline_under_other_conditions_sets_no_mark_unless_the_gate_allows_it(what: str) -> None:
+    gate = replace(GATE, baseline="base", no_regression=("all",), same_tasks=True)
+    baseline = make_side("base", NINE_OF_TEN, conditions=replace(CONDITIONS, **OTHER_CONDITIONS[what]))  # type: ignore[arg-type]
+    strict = judged(gate, make_side("r1", NINE_OF_TEN), baseline)
+    assert [check.rule for check in strict.checks if not check.passed] == [f"comparable: {what}"]
+    other = next(each for each in OTHER_CONDITIONS if each != what)
+    assert not judged(replace(gate, allow_different=(other,)), make_side("r1", NINE_OF_TEN), baseline).passed
+    allowed = judged(replace(gate, allow_different=(what,)), make_side("r1", NINE_OF_TEN), baseline)
+    assert allowed.passed
+    assert checks(allowed)[f"comparable: {what}"].got.startswith("allowed by the gate: ")
+
+
+def test_a_difference_from_the_baseline_is_said_from_the_side_of_the_run() -> None:
+    baseline = make_side("base", NINE_OF_TEN, conditions=replace(CONDITIONS, horizon=30))
+    decision = judged(replace(GATE, baseline="base", no_regression=("all",)), make_side("r1", NINE_OF_TEN), baseline)
+    assert checks(decision)["comparable: horizon"].got == "12 here, 30 in the baseline; more turns allow more successes"
+
+
+def test_the_same_conditions_are_said_to_be_the_same() -> None:
+    decision = judged(replace(GATE, baseline="base", no_regression=("all",)), make_side("r1", NINE_OF_TEN), make_side("base", NINE_OF_TEN))
+    assert checks(decision)["comparable"].passed
+
+
+def test_tasks_that_the_baseline_lacks_or_has_with_other_content_keep_the_two_from_being_compared() -> None:
+    gate = replace(GATE, baseline="base", no_regression=("all",))
+    baseline = make_side("base", [*NINE_OF_TEN[:8], make_task(8, 1, digest="y")])
+    check = checks(judged(gate, make_side("r1", NINE_OF_TEN), baseline))["comparable: tasks"]
+    assert not check.passed
+    assert "their contents differ" in check.got
+    assert "only tasks that both have are compared" in check.got
+    assert judged(replace(gate, allow_different=("tasks",)), make_side("r1", NINE_OF_TEN), baseline).passed
+
+
 def test_a_run_that_was_never_judged_on_the_split_is_not_promoted() -> None:
     decision = judged(replace(GATE, split="other", minimum_end_to_end=0.1), make_side("r1", NINE_OF_TEN))
     assert not decision.passed
@@ -74,7 +151,7 @@ def test_a_run_that_was_never_judged_on_the_split_is_not_promoted() -> None:
 def test_no_data_meets_nothing() -> None:
     gate = replace(GATE, minimum_end_to_end=0.0, minimum_lower_bound=0.0, maximum_infra_share=1.0)
     decision = judged(gate, make_side("r1", []))
-    assert [check.passed for check in decision.checks] == [True, False, False, False]
+    assert [check.rule for check in decision.checks if not check.passed] == ["minimum_end_to_end", "minimum_lower_bound", "maximum_infra_share"]
 
 
 def regressed(lost: int) -> tuple[Side, Side]:
@@ -154,10 +231,12 @@ def test_a_gate_is_read_with_all_its_keys(tmp_path: Path) -> None:
     text = (
         "split: test\nminimum_end_to_end: 0.8\nminimum_lower_bound: 0.7\nmaximum_infra_share: 0\nbaseline: base\n"
         "no_regression: [all, depth 1]\nsame_tasks: true\nheld_out: false\n"
+        "allow_different: [horizon, success rule]\nallow_drift: true\nallow_degraded: false\n"
     )
     gate = read_gate(written(tmp_path, text))
     assert (gate.minimum_end_to_end, gate.minimum_lower_bound, gate.maximum_infra_share) == (0.8, 0.7, 0.0)
     assert (gate.baseline, gate.no_regression, gate.same_tasks, gate.held_out) == ("base", ("all", "depth 1"), True, False)
+    assert (gate.allow_different, gate.allow_drift, gate.allow_degraded) == (("horizon", "success rule"), True, False)
     assert len(gate.digest) == 64
 
 
@@ -173,6 +252,8 @@ def test_a_gate_is_read_with_all_its_keys(tmp_path: Path) -> None:
         ("split: test\nsame_tasks: true\n", "gate.yaml:2: same_tasks: expected a baseline to compare with, got none"),
         ("split: test\nbaseline: b\nheld_out: true\n", "gate.yaml:2: baseline: expected a rule that compares with it"),
         ("split: test\nbaseline: b\nno_regression: [all, all]\n", "gate.yaml:3: no_regression: expected a list of categories without repeats"),
+        ("split: test\nbaseline: b\nsame_tasks: true\nallow_different: [horison]\n", "gate.yaml:4: allow_different: expected a list without repeats"),
+        ("split: test\nheld_out: true\nallow_different: [horizon]\n", "gate.yaml:3: allow_different: expected a baseline to differ from, got none"),
         ("split: !!python/object:os.system x\nheld_out: true\n", "gate.yaml:1: expected plain values, got the tag"),
     ],
 )  # fmt: skip
@@ -214,7 +295,7 @@ def test_the_page_of_gates_has_every_key() -> None:
 
 def test_promise_12_evidence_survives_as_json_and_names_its_rows() -> None:
     decision = judged(replace(GATE, minimum_end_to_end=0.5), make_side("it's", NINE_OF_TEN))
-    check = decision.checks[1]
+    check = checks(decision)["minimum_end_to_end"]
     assert check.rows == "select episode, outcome from episodes_final where run = 'it''s' and phase = 'eval' and split = 'test' and step = 0"
     assert json.loads(json.dumps({"got": check.got})) == {"got": check.got}
     assert GateFailed.exit_code == 8
