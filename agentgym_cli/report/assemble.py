@@ -45,7 +45,7 @@ from agentgym_cli.report.model import (
 from agentgym_cli.report.papers import PaperRow, Result, beside_papers
 from agentgym_cli.report.reproduce import reproduce
 from agentgym_cli.report.signals import Signals
-from agentgym_cli.report.spending import Spending, spend
+from agentgym_cli.report.spending import Spending, spend, spend_phases
 from agentgym_cli.report.statistics.intervals import difference
 from agentgym_cli.report.statistics.paired import paired
 from agentgym_cli.report.tries import tries
@@ -64,7 +64,7 @@ from agentgym_cli.store.rows import (
     StopRow,
     WeightsRow,
 )
-from agentgym_cli.store.task_rows import CellRow, LatencyRow, SpendingRow, StageRow
+from agentgym_cli.store.task_rows import CellRow, LatencyRow, PhaseSpendingRow, SpendingRow, StageRow
 
 _IN_PROCESS = frozenset({"local", "oracle", "random", "scripted"})
 _DEADLINES = frozenset({"policy_deadline", "env_deadline"})
@@ -99,6 +99,7 @@ class Rows:
     """What curves are drawn against."""
     axis: Sequence[AxisRow] = ()
     """Empty for steps."""
+    phases: Sequence[PhaseSpendingRow] = ()
     weights: Sequence[WeightsRow] = ()
     """Checkpoints, of any run of the store, with the weights that acted; empty where no checkpoint did."""
 
@@ -144,9 +145,13 @@ def _unwritten(parts: Sequence[Part]) -> Iterable[str]:
 
 
 def _spending(rows: Rows, facts: FrozenFacts, parts: Sequence[Part]) -> Spending:
-    demonstrated = sum(part.accounting.success for part in parts if part.phase in _DEMONSTRATIONS)
-    successes = sum(part.accounting.success for part in parts) - demonstrated
-    return spend(rows.spending, rows.segments, facts, successes, demonstrated=demonstrated, imported=rows.run.imported is not None)
+    by_phase: dict[str, int] = {}
+    for part in parts:
+        by_phase[part.phase] = by_phase.get(part.phase, 0) + part.accounting.success
+    demonstrated = sum(successes for phase, successes in by_phase.items() if phase in _DEMONSTRATIONS)
+    successes, imported = sum(by_phase.values()) - demonstrated, rows.run.imported is not None
+    whole = spend(rows.spending, rows.segments, facts, successes, demonstrated=demonstrated, imported=imported)
+    return replace(whole, phases=spend_phases(rows.phases, rows.latencies, facts, by_phase, imported=imported))
 
 
 def _header(rows: Rows, facts: FrozenFacts) -> Header:

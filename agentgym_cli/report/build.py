@@ -62,6 +62,7 @@ def read_rows(connection: Connection, run: str, x: str = "steps") -> Rows:
         matrix=diagnosis_queries.matrix(connection, found.run, MOST_TASKS),
         gates=gates.decisions(connection, found.run),
         x=x,
+        phases=task_queries.phase_spending(connection, found.run),
         weights=queries.weights(connection, digest) if (digest := weights_of(found.policy)) else (),
         axis=() if x == "steps" else diagnosis_queries.axis(connection, found.run),
     )

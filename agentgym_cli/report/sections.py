@@ -10,7 +10,7 @@ from agentgym_cli.report.estimates import estimates
 from agentgym_cli.report.figures import Averages, Macro
 from agentgym_cli.report.model import Matrix, Report
 from agentgym_cli.report.papers import PaperRow
-from agentgym_cli.report.spending import Amount
+from agentgym_cli.report.spending import Amount, PhaseSpending
 from agentgym_cli.report.tries import TaskMean
 from agentgym_cli.report.verdict import FOUND, NO_DATA, QUIET, Finding
 
@@ -151,9 +151,21 @@ def spending(report: Report) -> list[Section]:
         Facts(pairs=pairs),
         Grid(caption="Over everything that was spent", names=("", "in all", "for each success", "why not"), rows=tuple(rows)),
     ]
+    if len(found.phases) > 1:
+        blocks.append(_phases(found.phases))
     if report.latencies:
         blocks.append(_latencies(report))
     return [Section(title="Spending and latency", blocks=tuple(blocks)), *estimates(report)]
+
+
+def _phases(found: Sequence[PhaseSpending]) -> Grid:
+    rows = []
+    for item in found:
+        each = {of.what: phrases.NO_DATA if of.value is None else phrases.number(of.value) for of in item.per_success}
+        amounts = map(_amount, (item.tokens_sampled, item.attempt_seconds, item.cost))
+        rows.append((item.phase, f"{item.attempts:,}", *amounts, f"{item.successes:,}", each["tokens sampled"], each["attempt seconds"]))
+    names = ("phase", "attempts", "tokens sampled", "attempt seconds", "cost", "successes", "tokens each", "seconds each")
+    return Grid(caption="By phase; each: for one success of the phase, n/a where it has none", names=names, rows=tuple(rows))
 
 
 def _amount(amount: Amount) -> str:

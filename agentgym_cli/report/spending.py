@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -10,7 +10,7 @@ from agentgym_cli.report.accounting import each
 from agentgym_cli.report.figures import Each
 from agentgym_cli.report.frozen import FrozenFacts
 from agentgym_cli.store.rows import SegmentRow
-from agentgym_cli.store.task_rows import SpendingRow
+from agentgym_cli.store.task_rows import LatencyRow, PhaseSpendingRow, SpendingRow
 
 _NOT_KEPT = "not kept by this run's records"
 
@@ -21,6 +21,22 @@ class Amount:
 
     value: float | None
     why: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseSpending:
+    """All attempts of one phase."""
+
+    phase: str
+    attempts: int
+    infra_errors: int | None
+    tokens_read: Amount
+    tokens_sampled: Amount
+    attempt_seconds: Amount
+    cost: Amount
+    successes: int
+    """Those of the phase that count."""
+    per_success: tuple[Each, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +64,8 @@ class Spending:
     demonstrated: int
     """Successes of demonstrations, which another policy gave: what they took is counted, they are not."""
     per_success: tuple[Each, ...]
+    phases: tuple[PhaseSpending, ...] = ()
+    """The same by phase, but for what is on the clock of the whole run."""
 
 
 def spend(
@@ -82,6 +100,32 @@ def spend(
         cost=amounts["cost"],
         successes=successes,
         demonstrated=demonstrated,
+        per_success=tuple(each(what, amount.value, successes, amount.why or "") for what, amount in amounts.items()),
+    )
+
+
+def spend_phases(
+    rows: Sequence[PhaseSpendingRow], turns: Sequence[LatencyRow], facts: FrozenFacts, successes: Mapping[str, int], *, imported: bool = False
+) -> tuple[PhaseSpending, ...]:
+    """Add up phases, in the order of ``successes``, which are by phase."""
+    read = {row.phase: row.tokens_read for row in turns}
+    order = list(successes)
+    ordered = sorted(rows, key=lambda row: order.index(row.phase) if row.phase in order else len(order))
+    return tuple(_phase(row, read.get(row.phase), facts, successes.get(row.phase, 0), imported=imported) for row in ordered)
+
+
+def _phase(row: PhaseSpendingRow, tokens_read: int | None, facts: FrozenFacts, successes: int, *, imported: bool) -> PhaseSpending:
+    read, sampled, seconds = _kept(tokens_read), _kept(row.tokens_sampled), _kept(row.attempt_seconds)
+    amounts = {"tokens sampled": sampled, "attempt seconds": seconds, "cost": _cost(read, sampled, facts)}
+    return PhaseSpending(
+        phase=row.phase,
+        attempts=row.attempts,
+        infra_errors=None if imported else row.infra_error,
+        tokens_read=read,
+        tokens_sampled=sampled,
+        attempt_seconds=seconds,
+        cost=amounts["cost"],
+        successes=successes,
         per_success=tuple(each(what, amount.value, successes, amount.why or "") for what, amount in amounts.items()),
     )
 

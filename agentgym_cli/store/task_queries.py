@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agentgym_cli.store.db import Connection
 from agentgym_cli.store.queries import fetch
-from agentgym_cli.store.task_rows import CellRow, LatencyRow, SpendingRow, StageRow, TaskRow
+from agentgym_cli.store.task_rows import CellRow, LatencyRow, PhaseSpendingRow, SpendingRow, StageRow, TaskRow
 
 _STEP = "case when phase in ('train', 'warm_start') then null else step end"
 _TALLY = """
@@ -47,15 +47,25 @@ select
 from attempts where run = ?
 """
 
+_PHASE_SPENDING = """
+select
+    split_part(episode, '/', 1) as phase, count(*) as attempts, count(*) filter (outcome = 'infra_error') as infra_error,
+    sum(action_tokens) as tokens_sampled, sum(seconds) as attempt_seconds
+from attempts where run = ?
+group by split_part(episode, '/', 1)
+order by phase
+"""
+
 # The phase is the first word of an episode's name; a join for it would cost more than the quantiles.
 _LATENCIES = """
-with kept as (select split_part(episode, '/', 1) as phase, policy_seconds, env_seconds from turns where run = ?),
+with kept as (select split_part(episode, '/', 1) as phase, policy_seconds, env_seconds, context_tokens from turns where run = ?),
 quantiles as (
     select
-        phase, count(*) as turns, quantile_cont(policy_seconds, [0.5, 0.95]) as policy, quantile_cont(env_seconds, [0.5, 0.95]) as env
+        phase, count(*) as turns, sum(context_tokens) as tokens_read, quantile_cont(policy_seconds, [0.5, 0.95]) as policy,
+        quantile_cont(env_seconds, [0.5, 0.95]) as env
     from kept group by phase
 )
-select phase, turns, policy[1] as policy_p50, policy[2] as policy_p95, env[1] as env_p50, env[2] as env_p95
+select phase, turns, tokens_read, policy[1] as policy_p50, policy[2] as policy_p95, env[1] as env_p50, env[2] as env_p95
 from quantiles order by phase
 """
 
@@ -78,6 +88,11 @@ def tasks(connection: Connection, run: str, *, phase: str, split: str, step: int
 def spending(connection: Connection, run: str) -> SpendingRow:
     """What the run took in all."""
     return fetch(connection, SpendingRow, _SPENDING, [run])[0]
+
+
+def phase_spending(connection: Connection, run: str) -> list[PhaseSpendingRow]:
+    """What each phase took, by name."""
+    return fetch(connection, PhaseSpendingRow, _PHASE_SPENDING, [run])
 
 
 def latencies(connection: Connection, run: str) -> list[LatencyRow]:

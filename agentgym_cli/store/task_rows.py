@@ -74,11 +74,24 @@ class SpendingRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseSpendingRow:
+    """What all attempts of one phase took, retried and superseded ones included; sums are None where nothing of it was kept."""
+
+    phase: str
+    attempts: int
+    infra_error: int
+    tokens_sampled: int | None
+    attempt_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LatencyRow:
     """Quantiles over the turns of a phase that were kept, in seconds."""
 
     phase: str
     turns: int
+    tokens_read: int | None
+    """The policy's context at each of these turns, summed; None where it was not kept."""
     policy_p50: float | None
     policy_p95: float | None
     env_p50: float | None

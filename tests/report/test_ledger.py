@@ -19,7 +19,7 @@ from agentgym_cli.store.db import Connection
 from agentgym_cli.store.records import Record
 from agentgym_cli.store.rows import SegmentRow, StopRow
 from agentgym_cli.store.task_rows import CellRow, SpendingRow
-from tests.report.runs import evaluation, report_of
+from tests.report.runs import evaluation, printed, report_of
 from tests.store.builders import make_attempt, make_outcome, make_run, make_scheduled, make_segment, make_turn, settled
 
 
@@ -224,3 +224,29 @@ def test_first_attempts_of_several_samples_are_clustered_by_task(store: Connecti
         centre = (share + spread / 2) / (1 + spread)
         assert rate.method == ("t over tasks" if tasks >= 20 else "wilson over tasks")
         assert (rate.low, rate.high) == pytest.approx((centre - half, centre + half))
+
+
+def test_demonstrations_cost_their_share_and_are_no_successes_of_the_policy(store: Connection, tmp_path: Path) -> None:
+    """30 demonstrations of the oracle, which samples nothing, then 10 attempts of 8 tokens, 4 of them successes."""
+    records: list[Record] = [make_run(), make_segment()]
+    for number in range(30):
+        records += settled(make_scheduled(number, phase="warm_start", split="train", step=0), "success", action_tokens=0)
+    records += evaluation(["success"] * 4 + ["failure"] * 6, "eval_after", 6)
+    report = report_of(store, tmp_path / "r1", records)
+    spent = report.spending
+    assert (spent.attempts, spent.successes, spent.demonstrated, spent.tokens_sampled.value) == (40, 4, 30, 80.0)
+    assert {item.what: item.value for item in spent.per_success}["tokens sampled"] == 20.0
+    assert "4 of the policy; 30 more of demonstrations, whose attempts are in the sums" in " ".join(printed(report).split())
+
+
+def test_what_was_spent_is_known_by_phase(store: Connection, tmp_path: Path) -> None:
+    """Context of 20 tokens at each of the 2 turns of an attempt, at 5 and 10 for a million tokens."""
+    prices = '{"config":{"policy":{"endpoint":{"price_per_million_input":5.0,"price_per_million_output":10.0}}}}'
+    records = [make_run(frozen=prices), make_segment(), *evaluation(["success"] * 4 + ["failure"] * 6, "eval_after", 6)]
+    records += evaluation(["failure"] * 5, "eval_before", 0)
+    before, after = report_of(store, tmp_path / "r1", records).spending.phases
+    assert [(item.phase, item.attempts, item.successes) for item in (before, after)] == [("eval_before", 5, 0), ("eval_after", 10, 4)]
+    assert (after.tokens_read.value, after.tokens_sampled.value, after.attempt_seconds.value) == (400.0, 80.0, 10.0)
+    assert after.cost.value == pytest.approx((400 * 5 + 80 * 10) / 1e6)
+    assert {item.what: item.value for item in after.per_success}["attempt seconds"] == 2.5
+    assert {item.why for item in before.per_success} == {"no success"}
