@@ -35,12 +35,12 @@ def runs_page(asked: Asked) -> Answer:
     number = asked.query.counted("page")
     shown = runs[(number - 1) * PAGE : number * PAGE]
     mark = marks(asked.reading.connection)
-    names = ("run", "environment", "engine", "progress", "judged on", "end to end", "conditional", "infra", "worst to best", "digest", "compare")
+    names = ("run", "environment, engine", "progress", "judged on", "end to end", "conditional", "infra", "worst to best", "digest", "compare")
     rows = [_run_row(asked, run, mark.get(run.run, (0, 0))) for run in shown]
     body: list[Child] = [element("h1", "Runs")]
     if not runs:
         body.append(element("p", "There is no run in this store yet."))
-    grid = table("Runs of this store, the newest first", names, rows, hidden=True, attributes=[{"class": "line"}] * len(rows))
+    grid = table("Runs of this store, the newest first", names, rows, hidden=True, attributes=[{"class": "line run"}] * len(rows))
     button = element("button", "Compare A with B", attributes={"type": "submit"})
     body += [element("form", grid, element("p", button), attributes={"action": asked.link("compare"), "method": "get"})] if rows else []
     pages = [("newer runs", number - 1)] * (number > 1) + [("older runs", number + 1)] * (number * PAGE < len(runs))
@@ -58,10 +58,9 @@ def _run_row(asked: Asked, run: RunRow, mark: tuple[int, int]) -> list[Child]:
     ]
     return [
         name,
-        one_line(run.env, 40),
-        lines(f"{run.engine}, {run.profile}\npolicy {run.policy[:40]}"),
+        lines(f"{run.env[:40]}\n{run.engine}, {run.profile[:40]}\npolicy {run.policy[:40]}"),
         lines(progress),
-        part,
+        lines(part.replace(" / ", "\n").replace(", step", "\nstep")),
         *figures,
         element("code", run.digest[:12]),
         joined(choose),

@@ -36,6 +36,7 @@ def loaded_by(module: str, call: str, *arguments: str) -> set[str]:
         ["eval", "--help"],
         ["capacity", "--help"],
         ["report", "--help"],
+        ["view", "--help"],
         ["freeze", "--help"],
         ["store", "rebuild", "--help"],
     ],

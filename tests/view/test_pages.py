@@ -30,7 +30,7 @@ def test_promise_04_a_run_is_listed_with_both_denominators(read: Reader) -> None
     found = row_of(read("").text, "a textcraft_grpo")
     # Of ten scheduled, eight are scored and four of these successes; one is an infra error, one is missing.
     assert "40.0% 4 of 10" in found and "50.0% 4 of 8" in found and "10.0% 1 of 10" in found and "40.0% to 60.0%" in found
-    assert "finished" in found and "d" * 12 in found and "eval / test, step 0" in found
+    assert "finished" in found and "d" * 12 in found and "eval test step 0" in found
 
 
 def test_promise_04_a_run_page_counts_every_scheduled_episode(read: Reader) -> None:
