@@ -75,14 +75,17 @@ def _name(part: Part) -> str:
     return f"{part.phase} / {part.split}" + ("" if part.step is None else f", step {part.step}")
 
 
-def _rate(rate: Rate) -> str:
+def _rate(rate: Rate, usual: Rate | None = None) -> str:
+    """A share over its interval; with ``usual``, the rate whose label a page gives, what is not as there."""
     if rate.value is None:
         return f"{phrases.NO_DATA}\n{phrases.of(rate)}"
-    return f"{phrases.percent(rate.value)} ({phrases.of(rate)})\n{phrases.interval(rate)}"
+    lines = [f"{phrases.percent(rate.value)} ({phrases.of(rate)})", phrases.interval(rate), *(phrases.apart_from(rate, usual) if usual else ())]
+    return "\n".join(lines)
 
 
-def _success(name: str, found: Accounting) -> tuple[str, ...]:
-    rates = map(_rate, (found.end_to_end, found.conditional, found.infra_share))
+def _success(name: str, found: Accounting, usual: Accounting | None = None) -> tuple[str, ...]:
+    others = (usual.end_to_end, usual.conditional, usual.infra_share) if usual else (None, None, None)
+    rates = map(_rate, (found.end_to_end, found.conditional, found.infra_share), others)
     return (name, *rates, phrases.extremes(found), f"{found.missing:,}")
 
 
@@ -154,7 +157,7 @@ def _part(part: Part) -> Section:
     blocks: list[Block] = [Grid(caption="All tasks of the split", names=("", *_RATES), rows=rows)]
     if len(part.categories) > 1:
         names = ("category", "end to end", "conditional", "infra", "worst to best case", "missing")
-        shown = tuple(_success(item.name, item.accounting) for item in part.categories)
+        shown = tuple(_success(item.name, item.accounting, found) for item in part.categories)
         blocks.append(Grid(caption="By category", names=names, rows=shown))
     return Section(title=_name(part), blocks=(*blocks, Facts(pairs=tuple(phrases.details(part))), Code(what="Rows", text=part.rows)))
 

@@ -88,14 +88,18 @@ def _header(report: Report) -> str:
     return "\n\n".join(filter(None, [f"# {for_markdown(header.recipe)}{label}", _facts(facts), degraded, drift]))
 
 
-def _rate(rate: Rate) -> str:
+def _rate(rate: Rate, usual: Rate | None = None) -> str:
+    """A share with its interval; with ``usual``, the rate whose label a page gives, what is not as there."""
     if rate.value is None:
         return f"{phrases.NO_DATA}: {phrases.of(rate)}"
-    return f"{phrases.percent(rate.value)} ({phrases.of(rate)}; 95% {phrases.interval(rate)})"
+    said = ", ".join([f"95% {phrases.interval(rate)}", *(phrases.apart_from(rate, usual) if usual else ())])
+    return f"{phrases.percent(rate.value)} ({phrases.of(rate)}; {said})"
 
 
-def _success(name: str, accounting: Accounting) -> list[str]:
-    rates = [_rate(rate) for rate in (accounting.end_to_end, accounting.conditional, accounting.infra_share)]
+def _success(name: str, accounting: Accounting, usual: Accounting | None = None) -> list[str]:
+    found = (accounting.end_to_end, accounting.conditional, accounting.infra_share)
+    others = (usual.end_to_end, usual.conditional, usual.infra_share) if usual else (None, None, None)
+    rates = [_rate(rate, other) for rate, other in zip(found, others, strict=True)]
     return [for_markdown(name) or "(none)", f"{accounting.scheduled:,}", *rates, phrases.extremes(accounting), f"{accounting.missing:,}"]
 
 
@@ -121,7 +125,7 @@ def _part(part: Part) -> str:
     weights = "" if part.step is None else f", weights of step {part.step}"
     title = f"## {for_markdown(part.phase)} / {for_markdown(part.split)}{weights}"
     categories = part.categories if len(part.categories) > 1 else ()
-    table = _table(_SUCCESS, [_success("all", part.accounting), *(_success(item.name, item.accounting) for item in categories)])
+    table = _table(_SUCCESS, [_success("all", part.accounting), *(_success(item.name, item.accounting, part.accounting) for item in categories)])
     return f"{title}\n\n{table}\n\n{_facts(phrases.details(part))}\n\nRows: {for_code(part.rows)}"
 
 

@@ -123,7 +123,12 @@ def stages(report: Report) -> list[Section]:
     rows = []
     for item in report.stages:
         found = item.accounting
-        shares = [f"{phrases.percent(rate.value)} {phrases.of(rate)}\n{phrases.interval(rate)}" for rate in (found.end_to_end, found.conditional)]
+        shares = [
+            "\n".join(
+                [f"{phrases.percent(rate.value)} {phrases.of(rate)}", phrases.interval(rate), rate.method or "", *phrases.apart_from(rate, rate)]
+            )
+            for rate in (found.end_to_end, found.conditional)
+        ]
         extremes = phrases.extremes(found).replace(" to ", "\nto ")
         where = f"horizon {item.horizon}\nsteps {item.first_step} to {item.last_step}"
         rows.append((where, *shares, phrases.percent(found.infra_share.value), extremes))

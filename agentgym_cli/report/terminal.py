@@ -12,7 +12,7 @@ from rich.text import Text
 from agentgym_cli.report import phrases, sections
 from agentgym_cli.report.blocks import Block, Code, Facts, Grid, Prose, Section
 from agentgym_cli.report.curves import draw_curves
-from agentgym_cli.report.figures import Change, Rate
+from agentgym_cli.report.figures import Accounting, Change, Rate
 from agentgym_cli.report.model import Comparison, Header, Part, Report
 from agentgym_cli.report.text import for_terminal
 
@@ -163,10 +163,13 @@ def _compared(name: str, before: Rate, after: Rate, changed: Change) -> list[str
     return [name, *cells, "\n".join(phrases.points(changed)), phrases.overlap(changed)]
 
 
-def _cell(rate: Rate) -> str:
+def _cell(rate: Rate, usual: Rate | None = None) -> str:
+    """A share over its interval; with ``usual``, the rate whose label a page gives, what is not as there."""
     if rate.value is None:
         return f"{phrases.NO_DATA}\n{phrases.of(rate)}"
-    return f"{phrases.percent(rate.value)} {phrases.of(rate)}\n{phrases.interval(rate)}"
+    return f"{phrases.percent(rate.value)} {phrases.of(rate)}\n" + "\n".join(
+        [phrases.interval(rate), *(phrases.apart_from(rate, usual) if usual else ())]
+    )
 
 
 def _part(page: _Page, part: Part) -> None:
@@ -183,11 +186,16 @@ def _part(page: _Page, part: Part) -> None:
     page.facts(phrases.details(part))
 
 
+def _rates(accounting: Accounting) -> tuple[Rate, Rate, Rate]:
+    return accounting.end_to_end, accounting.conditional, accounting.infra_share
+
+
 def _categories(page: _Page, part: Part) -> None:
     rows = []
     for category in part.categories:
         accounting = category.accounting
-        cells = [_cell(rate) for rate in (accounting.end_to_end, accounting.conditional, accounting.infra_share)]
+        pairs = zip(_rates(accounting), _rates(part.accounting), strict=True)
+        cells = [_cell(rate, usual) for rate, usual in pairs]
         rows.append([category.name, *cells, phrases.extremes(accounting).replace(" to ", "\nto ")])
     page.table(["category", "end to end", "conditional", "infra", "worst to best"], rows)
 
