@@ -12,6 +12,7 @@ from agentgym_cli.report.conditions import Incomparable, incomparable
 from agentgym_cli.report.differences import Difference, adjusted
 from agentgym_cli.report.figures import Rate
 from agentgym_cli.report.gate_file import WHOLE, Gate
+from agentgym_cli.report.held_out import Shared, judge_held_out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,18 +41,6 @@ class Decision:
     passed: bool
     checks: tuple[GateCheck, ...]
     decided: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shared:
-    """What an evaluation split has in common with training."""
-
-    training: int | None
-    """Tasks of training that are known; None where none are."""
-    by_rows: int
-    """Tasks of the split that the run itself trained on."""
-    allowed: tuple[str, ...]
-    """Overlaps that its recipe allowed or that others reported, in sentences."""
 
 
 def judge(gate: Gate, side: Side, shared: Shared, baseline: Side | None, decided: str) -> Decision:
@@ -87,7 +76,7 @@ def _checks(gate: Gate, side: Side, judged: Judged | None, shared: Shared, basel
         yield from _same_tasks(gate, side, baseline, found)
         yield from _regressions(gate, found, rows)
     if gate.held_out:
-        yield _held_out(gate, shared)
+        yield _check("held_out", "no task of training in the split", *judge_held_out(shared))
 
 
 def _check(rule: str, expected: str, got: str, passed: bool, rows: str = "") -> GateCheck:
@@ -193,14 +182,6 @@ def _regression(name: str, difference: Difference, rows: str) -> GateCheck:
     said += [difference.why] if difference.why else []
     said += [f"these data would have shown {100 * difference.smallest:.1f} points four times in five"] if difference.smallest is not None else []
     return _check(f"no_regression {name}", expected, "; ".join(said), not (difference.mean < 0 and difference.significant is True), rows)
-
-
-def _held_out(gate: Gate, shared: Shared) -> GateCheck:
-    expected = "no task of training in the split"
-    if shared.training is None:
-        return _check("held_out", expected, "the run names no tasks of training, so nobody can say", False)
-    said = [f"{shared.training:,} tasks of training", f"{shared.by_rows:,} tasks of the split among those that the run trained on", *shared.allowed]
-    return _check("held_out", expected, "; ".join(said), not shared.by_rows and not shared.allowed)
 
 
 def _rows(run: str, split: str, judged: Judged) -> str:

@@ -35,6 +35,8 @@ class Gate:
     """Categories, or ``all``."""
     same_tasks: bool
     held_out: bool
+    trained_by: str | None
+    """Name of a run in the same store that trained the policy, where no record says so."""
     allow_different: tuple[str, ...]
     """Conditions in which the run and its baseline may differ."""
     allow_drift: bool
@@ -80,6 +82,11 @@ KEYS: Mapping[str, tuple[str, Callable[[object], bool], str]] = MappingProxyType
         ),
         "same_tasks": ("true or false", _yes, "The split must hold the same tasks, by content, as the baseline's."),
         "held_out": ("true or false", _yes, "No task of the split may be a task of training, by number or by content."),
+        "trained_by": (
+            "a run's name",
+            _name,
+            "A run of the same store that trained the policy, for `held_out`; asked for where no record says where the weights come from.",
+        ),
         "allow_different": (
             f"a list without repeats of {', '.join(WHATS)}",
             _conditions,
@@ -115,6 +122,7 @@ def read_gate(path: Path) -> Gate:
         no_regression=_listed(data.get("no_regression")),
         same_tasks=data.get("same_tasks") is True,
         held_out=data.get("held_out") is True,
+        trained_by=str(data["trained_by"]) if "trained_by" in data else None,
         allow_different=_listed(data.get("allow_different")),
         allow_drift=data.get("allow_drift") is True,
         allow_degraded=data.get("allow_degraded") is True,
@@ -152,6 +160,8 @@ def _incomplete(file: YamlFile) -> Sequence[tuple[int, str]]:
     comparing = [key for key in _COMPARING if data.get(key)]
     if comparing and "baseline" not in there:
         found.append((file.lines[(comparing[0],)], f"{comparing[0]}: expected a baseline to compare with, got none"))
+    if "trained_by" in data and not strange and data.get("held_out") is not True:
+        found.append((file.lines[("trained_by",)], "trained_by: expected held_out: true, which reads it, got none"))
     if "allow_different" in data and "baseline" not in there:
         found.append((file.lines[("allow_different",)], "allow_different: expected a baseline to differ from, got none"))
     if "baseline" in data and not strange and not comparing:

@@ -37,14 +37,15 @@ _ALL = f"select {_COLUMNS} from gates order by decided, run, gate"
 _SHARED = """
 with training as (select distinct task, task_digest from episodes_final where run = ? and phase in ('train', 'warm_start', 'demonstrate', 'explore')),
 judged as (select distinct task, task_digest from episodes_final where run = ? and phase = ? and split = ? and step = ?)
-select count(*) from judged j
+select (select count(*) from training), count(*) from judged j
 where exists (select 1 from training t where t.task = j.task or (t.task_digest != '' and t.task_digest = j.task_digest))
 """
 
 
-def shared_with_training(connection: Connection, run: str, *, phase: str, split: str, step: int) -> int:
-    """Tasks of one evaluation that the run also trained on, by number or by content."""
-    return int(rows_of(connection, _SHARED, [run, run, phase, split, step])[0][0])
+def shared_with_training(connection: Connection, run: str, *, trained: str, phase: str, split: str, step: int) -> tuple[int, int]:
+    """Tasks that the run ``trained`` played in training, and the tasks of one evaluation of ``run`` among them, by number or by content."""
+    played, shared = rows_of(connection, _SHARED, [trained, run, phase, split, step])[0]
+    return int(played), int(shared)
 
 
 def record_gates(connection: Connection, rows: Sequence[GateRow]) -> None:

@@ -9,14 +9,11 @@ from pathlib import Path
 
 from agentgym_cli.errors import RecipeError
 from agentgym_cli.report.build import read_side
-from agentgym_cli.report.face import said_when_frozen
-from agentgym_cli.report.frozen import at, read_document
-from agentgym_cli.report.gate import Decision, Shared, judge
+from agentgym_cli.report.gate import Decision, judge
 from agentgym_cli.report.gate_file import read_gate
-from agentgym_cli.store.db import Connection
-from agentgym_cli.store.gates import GateRow, record_gates, shared_with_training
+from agentgym_cli.report.held_out import find_shared
+from agentgym_cli.store.gates import GateRow, record_gates
 from agentgym_cli.store.opening import open_for_writing
-from agentgym_cli.store.queries import find_run
 
 
 def decide(run: str, file: Path, database: Path) -> Decision:
@@ -24,7 +21,7 @@ def decide(run: str, file: Path, database: Path) -> Decision:
 
     Raises:
         RecipeError: the gate's file cannot be meant, or its baseline is the run itself.
-        StoreError: there is no such run or baseline; StoreBusy: another process holds the store.
+        StoreError: there is no such run, baseline or run that trained it; StoreBusy: another process holds the store.
     """
     gate = read_gate(file)
     with open_for_writing(database) as connection:
@@ -34,21 +31,10 @@ def decide(run: str, file: Path, database: Path) -> Decision:
             raise RecipeError(f"{file}: expected another run as baseline, got {side.run}, which is judged", "name a run that was promoted before")
         judged = side.splits.get(gate.split)
         step, phase = (judged.step, judged.phase) if judged else (0, "eval")
-        shared = _shared(connection, side.run, phase, gate.split, step)
+        shared = find_shared(connection, side.run, phase=phase, split=gate.split, step=step, trained_by=gate.trained_by)
         decision = judge(gate, side, shared, baseline, datetime.now(UTC).isoformat(timespec="seconds"))
         record_gates(connection, [_row(decision)])
     return decision
-
-
-def _shared(connection: Connection, run: str, phase: str, split: str, step: int) -> Shared:
-    frozen = find_run(connection, run).frozen
-    count = at(read_document(frozen), "parts", "tasks.train", "count")
-    overlaps, _ = said_when_frozen(frozen)
-    return Shared(
-        training=int(count) if isinstance(count, str) and count.isdecimal() else None,
-        by_rows=shared_with_training(connection, run, phase=phase, split=split, step=step),
-        allowed=tuple(sentence for sentence in overlaps if f"split {split} shares" in sentence),
-    )
 
 
 def _row(decision: Decision) -> GateRow:

@@ -11,8 +11,9 @@ import pytest
 
 from agentgym_cli.errors import GateFailed, RecipeError
 from agentgym_cli.report.compare import Side
-from agentgym_cli.report.gate import Decision, GateCheck, Shared, judge
+from agentgym_cli.report.gate import Decision, GateCheck, judge
 from agentgym_cli.report.gate_file import KEYS, Gate, keys_table, read_gate
+from agentgym_cli.report.held_out import Shared, Training
 from tests.report.sides import CONDITIONS, make_side, make_task
 
 GATE = Gate(
@@ -26,11 +27,14 @@ GATE = Gate(
     no_regression=(),
     same_tasks=False,
     held_out=False,
+    trained_by=None,
     allow_different=(),
     allow_drift=False,
     allow_degraded=False,
 )
-APART = Shared(training=1200, by_rows=0, allowed=())
+OWN = Training(run="r1", why="the run itself", itself=True, frozen=1200, played=900, shared=0)
+WRITER = Training(run="r0", why="wrote the weights of step 6 that acted", itself=False, frozen=1200, played=900, shared=0)
+APART = Shared(trainings=(OWN,), unknown=None, allowed=())
 NINE_OF_TEN = [make_task(number, number < 9) for number in range(10)]
 
 
@@ -212,9 +216,15 @@ def test_same_tasks_looks_at_content_names_and_lists() -> None:
     ("shared", "met"),
     [
         (APART, True),
-        (replace(APART, by_rows=1), False),
+        (replace(APART, trainings=(replace(OWN, played=0),)), True),
+        (replace(APART, trainings=(replace(OWN, shared=1),)), False),
+        (replace(APART, trainings=(WRITER,)), True),
+        (replace(APART, trainings=(replace(WRITER, shared=1),)), False),
+        (replace(APART, trainings=(WRITER, replace(WRITER, played=0))), False),
+        (replace(APART, trainings=(replace(WRITER, frozen=None),)), True),
         (replace(APART, allowed=("tasks.allow_overlap: split test shares 2 of 10 tasks with training",)), False),
-        (replace(APART, training=None), False),
+        (replace(APART, trainings=(replace(OWN, frozen=None),)), False),
+        (Shared(trainings=(), unknown="nobody knows", allowed=()), False),
     ],
 )
 def test_a_split_is_held_out_when_nothing_speaks_against_it_and_training_is_known(shared: Shared, met: bool) -> None:
@@ -230,14 +240,14 @@ def written(folder: Path, text: str) -> Path:
 def test_a_gate_is_read_with_all_its_keys(tmp_path: Path) -> None:
     text = (
         "split: test\nminimum_end_to_end: 0.8\nminimum_lower_bound: 0.7\nmaximum_infra_share: 0\nbaseline: base\n"
-        "no_regression: [all, depth 1]\nsame_tasks: true\nheld_out: false\n"
+        "no_regression: [all, depth 1]\nsame_tasks: true\nheld_out: true\ntrained_by: first\n"
         "allow_different: [horizon, success rule]\nallow_drift: true\nallow_degraded: false\n"
     )
     gate = read_gate(written(tmp_path, text))
     assert (gate.minimum_end_to_end, gate.minimum_lower_bound, gate.maximum_infra_share) == (0.8, 0.7, 0.0)
-    assert (gate.baseline, gate.no_regression, gate.same_tasks, gate.held_out) == ("base", ("all", "depth 1"), True, False)
+    assert (gate.baseline, gate.no_regression, gate.same_tasks, gate.held_out) == ("base", ("all", "depth 1"), True, True)
     assert (gate.allow_different, gate.allow_drift, gate.allow_degraded) == (("horizon", "success rule"), True, False)
-    assert len(gate.digest) == 64
+    assert (gate.trained_by, len(gate.digest)) == ("first", 64)
 
 
 @pytest.mark.parametrize(
@@ -254,6 +264,7 @@ def test_a_gate_is_read_with_all_its_keys(tmp_path: Path) -> None:
         ("split: test\nbaseline: b\nno_regression: [all, all]\n", "gate.yaml:3: no_regression: expected a list of categories without repeats"),
         ("split: test\nbaseline: b\nsame_tasks: true\nallow_different: [horison]\n", "gate.yaml:4: allow_different: expected a list without repeats"),
         ("split: test\nheld_out: true\nallow_different: [horizon]\n", "gate.yaml:3: allow_different: expected a baseline to differ from, got none"),
+        ("split: test\nminimum_end_to_end: 1\ntrained_by: r\n", "gate.yaml:3: trained_by: expected held_out: true, which reads it, got none"),
         ("split: !!python/object:os.system x\nheld_out: true\n", "gate.yaml:1: expected plain values, got the tag"),
     ],
 )  # fmt: skip
