@@ -19,7 +19,7 @@ EVERY = 3.0
 _SHARE = 20.0
 """A store that takes long to copy is copied less often: at least so many times what the last copy took."""
 _MEMORY = "set memory_limit = '1GB'"
-_ANSWER_SECONDS = 20.0
+ANSWER_SECONDS = 20.0
 """Longest that one reader may ask; a question that takes longer is broken off."""
 
 
@@ -67,7 +67,7 @@ class Snapshots:
     _trouble: str | None = None
 
     @contextmanager
-    def reading(self, seconds: float = _ANSWER_SECONDS) -> Iterator[Reading]:
+    def reading(self, seconds: float = ANSWER_SECONDS) -> Iterator[Reading]:
         """A copy to ask for at most ``seconds``, no newer than a few seconds ago where the store has changed.
 
         Raises:
@@ -121,13 +121,14 @@ class Snapshots:
         self._number += 1
         path = self.folder / f"{self._number}.duckdb"
         began = self.clock()
-        stamp = _copied(self.database, path, patience)
+        try:
+            stamp = _copied(self.database, path, patience)
+            connection = _opened(path)
+        except BaseException:
+            _remove(path)
+            raise
         self._checked, self._trouble = self.clock(), None
         self._due = self._checked + max(self.every, _SHARE * (self._checked - began))
-        with open_for_reading(path):
-            pass
-        connection = connect(path, read_only=True, patience=PATIENT)
-        connection.execute(_MEMORY)
         return _Copy(path=path, connection=connection, stamp=stamp)
 
 
@@ -149,6 +150,20 @@ def _copied(database: Path, path: Path, patience: Patience) -> str:
     return stamp
 
 
+def _opened(path: Path) -> Connection:
+    """A copy is brought up to date before it is opened for reading; the store that it was made from stays as it is."""
+    with open_for_reading(path):
+        pass
+    connection = connect(path, read_only=True, patience=PATIENT)
+    connection.execute(_MEMORY)
+    return connection
+
+
+def _remove(path: Path) -> None:
+    for each in path.parent.glob(f"{path.name}*"):
+        shutil.rmtree(each) if each.is_dir() else each.unlink(missing_ok=True)
+
+
 def _log(database: Path) -> Path:
     return database.with_name(f"{database.name}.wal")
 
@@ -167,17 +182,19 @@ def _stamp(database: Path) -> str:
 def _drop(copy: _Copy) -> None:
     if copy.old and copy.users == 0:
         copy.connection.close()
-        for path in copy.path.parent.glob(f"{copy.path.name}*"):
-            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        _remove(copy.path)
 
 
 @contextmanager
 def _within(cursor: Connection, seconds: float, database: Path) -> Iterator[Connection]:
-    over = threading.Event()
+    over, done = threading.Event(), threading.Event()
 
     def stop() -> None:
         over.set()
-        cursor.interrupt()
+        # Again and again, since it may come between two questions.
+        while not done.is_set():
+            cursor.interrupt()
+            done.wait(0.1)
 
     timer = threading.Timer(seconds, stop)
     timer.daemon = True
@@ -191,4 +208,6 @@ def _within(cursor: Connection, seconds: float, database: Path) -> Iterator[Conn
         raise
     finally:
         timer.cancel()
+        done.set()
+        timer.join()
         cursor.close()

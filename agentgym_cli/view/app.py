@@ -16,7 +16,7 @@ from agentgym_cli.report.build import read_rows
 from agentgym_cli.report.html_report import report_page
 from agentgym_cli.report.html_style import POLICY, STYLE
 from agentgym_cli.report.html_text import element
-from agentgym_cli.store.snapshot import Snapshots, TookTooLong
+from agentgym_cli.store.snapshot import ANSWER_SECONDS, Snapshots, TookTooLong
 from agentgym_cli.view.address import BadAddress, Query, read_query
 from agentgym_cli.view.episode import episode_page
 from agentgym_cli.view.episodes import episodes_page
@@ -34,6 +34,8 @@ Page: TypeAlias = Callable[[Asked], Answer]
 
 AT_ONCE = 4
 """Pages that are made at the same time; others wait, so that memory is bounded."""
+_EXPORT_SECONDS = 600.0
+"""A file may be long, and whoever fetches it slow."""
 _STATIC = Path(__file__).parent / "static"
 _KINDS: Mapping[str, str] = MappingProxyType(
     {"viewer.css": "text/css; charset=utf-8", "viewer.js": "text/javascript; charset=utf-8", "viewer.png": "image/png"}
@@ -107,7 +109,8 @@ class Viewer:
 
     def _page(self, name: str, query: Query, opened: ExitStack) -> Answer:
         try:
-            reading = opened.enter_context(self.snapshots.reading())
+            seconds = _EXPORT_SECONDS if name.startswith("export.") else ANSWER_SECONDS
+            reading = opened.enter_context(self.snapshots.reading(seconds))
         except StoreError as err:
             return refused(503, err.message)
         asked = Asked(root=f"/{self.gate.token}", query=query, reading=reading, runs_dir=self.runs_dir, tokens=self.tokens, kept=self.kept)

@@ -60,7 +60,7 @@ def _run_row(asked: Asked, run: RunRow, mark: tuple[int, int]) -> list[Child]:
         name,
         lines(f"{run.env[:40]}\n{run.engine}, {run.profile[:40]}\npolicy {run.policy[:40]}"),
         lines(progress),
-        lines(part.replace(" / ", "\n").replace(", step", "\nstep")),
+        element("span", lines(part.replace(" / ", "\n").replace(", step", "\nstep")), attributes={"class": "figure"}),
         *figures,
         element("code", run.digest[:12]),
         joined(choose),

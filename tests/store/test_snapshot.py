@@ -131,6 +131,22 @@ def test_a_question_that_takes_too_long_is_broken_off(snapshots: Snapshots) -> N
         rows_of(reading.connection, "select count(*) from range(1000000000) a, range(1000) b where a.range % 7 = b.range % 5")
 
 
+def test_questions_behind_one_that_took_too_long_are_broken_off_too(snapshots: Snapshots) -> None:
+    with pytest.raises(TookTooLong), snapshots.reading(0.0) as reading:
+        for _ in range(1000):
+            rows_of(reading.connection, "select count(*) from range(3000000) a where a.range % 7 = 1")
+
+
+def test_a_store_that_breaks_keeps_the_last_copy_and_leaves_no_others(snapshots: Snapshots, database: Path, clock: Clock) -> None:
+    runs(snapshots)
+    database.write_bytes(b"no store any more" * 1000)
+    for _ in range(3):
+        clock.now += 10
+        with snapshots.reading() as reading:
+            assert ([row.run for row in list_runs(reading.connection)], reading.trouble is None) == (["r1"], False)
+    assert [path.name for path in snapshots.folder.iterdir()] == ["1.duckdb"]
+
+
 def test_a_store_that_is_held_from_the_start_or_is_none_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(StoreError), Snapshots(tmp_path / "none", tmp_path).reading():
         pass
