@@ -63,7 +63,26 @@ class Line:
     """Upper end of the scale; the highest value otherwise."""
 
 
-Block = Facts | Grid | Prose | Code | Bars | Line
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """One difference, in points; None where there is none, or no interval."""
+
+    label: str
+    mean: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gaps:
+    """A figure: differences with their 95% intervals about zero. Forms without figures leave it out."""
+
+    title: str
+    rows: tuple[Gap, ...]
+
+
+Figure = Bars | Line | Gaps
+Block = Facts | Grid | Prose | Code | Figure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

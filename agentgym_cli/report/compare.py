@@ -60,6 +60,7 @@ class CategoryComparison:
     """None where the base run has no such category."""
     other: Accounting | None
     end_to_end: Difference
+    conditional: Difference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +87,8 @@ class SplitComparison:
     categories: tuple[CategoryComparison, ...]
     changed: tuple[TaskPair, ...]
     """Tasks whose end-to-end success differs."""
+    incomparable: tuple[Incomparable, ...] = ()
+    """What keeps these numbers from being like for like: the conditions of both runs, and the tasks of this split."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,13 +121,15 @@ class RunComparison:
 def compare(base: Side, other: Side) -> RunComparison:
     """The other run against the base run, split by split; Holm's p-values are over the splits, and over the categories of each."""
     both = [split for split in base.splits if split in other.splits]
-    splits = [_split(split, base.splits[split], other.splits[split]) for split in both]
+    conditions = tuple(incomparable(base.conditions, other.conditions))
+    found = [_split(split, base.splits[split], other.splits[split]) for split in both]
+    splits = [replace(split, incomparable=(*conditions, *_other_tasks([split]))) for split in found]
     return _family(
         [
             RunComparison(
                 base=_summary(base),
                 other=_summary(other),
-                incomparable=(*incomparable(base.conditions, other.conditions), *other_tasks(splits)),
+                incomparable=(*conditions, *_other_tasks(splits)),
                 splits=tuple(splits),
                 only_base=tuple(split for split in base.splits if split not in other.splits),
                 only_other=tuple(split for split in other.splits if split not in base.splits),
@@ -180,10 +185,11 @@ def _split(name: str, base: Judged, other: Judged) -> SplitComparison:
 
 def _categories(base: Judged, other: Judged, pairs: Sequence[Pair]) -> tuple[CategoryComparison, ...]:
     names = sorted({*base.categories, *other.categories})
-    differences = adjusted([end_to_end([pair for pair in pairs if pair.base.category == name]) for name in names])
+    of = [[pair for pair in pairs if pair.base.category == name] for name in names]
+    ends, conditions = adjusted(list(map(end_to_end, of))), adjusted(list(map(conditional, of)))
     return tuple(
-        CategoryComparison(name=name, base=base.categories.get(name), other=other.categories.get(name), end_to_end=difference)
-        for name, difference in zip(names, differences, strict=True)
+        CategoryComparison(name=name, base=base.categories.get(name), other=other.categories.get(name), end_to_end=end, conditional=condition)
+        for name, end, condition in zip(names, ends, conditions, strict=True)
     )
 
 
@@ -199,8 +205,7 @@ def _changed(pairs: Sequence[Pair]) -> Iterator[TaskPair]:
             )
 
 
-def other_tasks(splits: Sequence[SplitComparison]) -> Iterator[Incomparable]:
-    """What differs in the tasks of splits, or is not known of them."""
+def _other_tasks(splits: Sequence[SplitComparison]) -> Iterator[Incomparable]:
     for split in splits:
         if split.other_content:
             count = len(split.other_content)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from agentgym_cli.report import phrases
-from agentgym_cli.report.blocks import Block, Facts, Grid, Prose, Section
-from agentgym_cli.report.compare import CategoryComparison, RunComparison, RunSummary, SplitComparison
+from agentgym_cli.report.blocks import Bars, Block, Facts, Gap, Gaps, Grid, Prose, Section
+from agentgym_cli.report.compare import RunComparison, RunSummary, SplitComparison
 from agentgym_cli.report.differences import Difference
 from agentgym_cli.report.figures import Accounting, Rate
 
@@ -25,7 +25,7 @@ def compared(comparisons: Sequence[RunComparison]) -> list[Section]:
     for comparison in comparisons:
         name = comparison.other.run if len(comparisons) > 1 else ""
         found.append(_against(comparison, name))
-        found += [_split(split, name) for split in comparison.splits]
+        found += [_split(comparison, split, name) for split in comparison.splits]
     return found
 
 
@@ -67,9 +67,9 @@ def _against(comparison: RunComparison, name: str) -> Section:
     return Section(title=f"What speaks against the comparison{f': {name}' if name else ''}", blocks=tuple(blocks))
 
 
-def _split(split: SplitComparison, name: str) -> Section:
-    blocks: list[Block] = [_rates(split), _differences(split)]
-    blocks += [_categories(split.categories)] if len(split.categories) > 1 else []
+def _split(comparison: RunComparison, split: SplitComparison, name: str) -> Section:
+    blocks: list[Block] = [_outcomes(comparison, split), _rates(split), _gaps(split), _differences(split)]
+    blocks += _categories(split) if len(split.categories) > 1 else []
     pairs = [("tasks in both", f"{split.pairs:,}"), ("A's weights", split.base_weights), ("other's weights", split.other_weights)]
     pairs += [(what, _names(tasks)) for what, tasks in (("only in A", split.only_base), ("only in the other", split.only_other)) if tasks]
     pairs += [("other content", _names(split.other_content))] if split.other_content else []
@@ -83,31 +83,73 @@ def _split(split: SplitComparison, name: str) -> Section:
     return Section(title=f"{split.split}{f': {name}' if name else ''}", blocks=tuple(blocks))
 
 
+def outcome_counts(found: Accounting) -> tuple[int, int, int, int]:
+    """Successes, failures, infra errors and missing episodes."""
+    return found.success, found.failure, found.infra_error, found.missing
+
+
+def _outcomes(comparison: RunComparison, split: SplitComparison) -> Bars:
+    rows = ((f"A, {comparison.base.run}", outcome_counts(split.base)), (comparison.other.run, outcome_counts(split.other)))
+    return Bars(title=f"What became of every scheduled episode of {split.split}", rows=rows)
+
+
+def _gaps(split: SplitComparison) -> Gaps:
+    named = [("", split.end_to_end), ("", split.conditional)]
+    if len(split.categories) > 1:
+        named += [(f"{item.name}, ", found) for item in split.categories for found in (item.end_to_end, item.conditional)]
+    rows = tuple(Gap(label=f"{name}{item.what}", mean=_points(item.mean), low=_points(item.low), high=_points(item.high)) for name, item in named)
+    return Gaps(title=f"Differences in {split.split}, other minus A, in points with 95% intervals{_caution(split)}", rows=rows)
+
+
+def _points(share: float | None) -> float | None:
+    return None if share is None else 100 * share
+
+
+def _caution(split: SplitComparison) -> str:
+    """What a caption adds where the runs are not alike."""
+    names = dict.fromkeys(item.what for item in split.incomparable)
+    return f"; {_UNLIKE}: {', '.join(names)}" if names else ""
+
+
+_UNLIKE = "not like for like"
+
+
 def _names(tasks: Sequence[str]) -> str:
     more = f" and {len(tasks) - _NAMED:,} more" if len(tasks) > _NAMED else ""
     return f"{len(tasks):,}: {', '.join(tasks[:_NAMED])}{more}"
 
 
 def _rates(split: SplitComparison) -> Grid:
-    def row(name: str, base: Rate, other: Rate) -> tuple[str, ...]:
-        return (name, *(f"{phrases.percent(rate.value)} {phrases.of(rate)}\n{phrases.interval(rate)}" for rate in (base, other)))
-
-    rows = [row(name, getattr(split.base, field), getattr(split.other, field)) for name, field in _RATES]
-    rows.append(("worst to best", phrases.extremes(split.base), phrases.extremes(split.other)))
-    return Grid(caption="All tasks of each run, 95% intervals", names=("", "A", "other"), rows=tuple(rows))
+    rows = [*_shares(split.base, split.other), *((f"not alike: {item.what}", item.ours, item.theirs) for item in split.incomparable)]
+    return Grid(caption=f"All tasks of each run, 95% intervals{_caution(split)}", names=("", "A", "other"), rows=tuple(rows))
 
 
 _RATES = (("end to end", "end_to_end"), ("conditional", "conditional"), ("infra", "infra_share"))
 
 
+def _shares(base: Accounting | None, other: Accounting | None) -> Iterator[tuple[str, ...]]:
+    """Both denominators, the infra share and the extremes of both runs; ``n/a`` where one has no such category."""
+    both = (base, other)
+    for name, field in _RATES:
+        yield (name, *(phrases.NO_DATA if found is None else _rate(getattr(found, field)) for found in both))
+    yield ("worst to best", *(phrases.NO_DATA if found is None else phrases.extremes(found) for found in both))
+
+
+def _rate(rate: Rate) -> str:
+    return f"{phrases.percent(rate.value)} {phrases.of(rate)}\n{phrases.interval(rate)}"
+
+
+_PAIRED = ("difference, 95%", "better, worse", "p, Holm", "detectable", "verdict")
+
+
 def _differences(split: SplitComparison) -> Grid:
-    rows = tuple(_difference(item) for item in (split.end_to_end, split.conditional, split.reward))
+    rows = tuple(_difference(item, split) for item in (split.end_to_end, split.conditional, split.reward))
     family = split.end_to_end.family
     caption = f"Paired by task; p-values after Holm over {family} comparison{'' if family == 1 else 's'}; detectable: shown four times in five"
-    return Grid(caption=caption, names=("", "difference, 95%", "better, worse", "p, Holm", "detectable", "verdict"), rows=rows)
+    return Grid(caption=caption + _caution(split), names=("", *_PAIRED), rows=rows)
 
 
-def _difference(item: Difference) -> tuple[str, ...]:
+def _difference(item: Difference, split: SplitComparison) -> tuple[str, ...]:
     scale, unit = (1.0, "") if item.what == "reward" else (100.0, " points")
     if item.mean is None:
         return (f"{item.what}\n{item.tasks:,} tasks", phrases.NO_DATA, "", "", "", item.why or "")
@@ -115,20 +157,17 @@ def _difference(item: Difference) -> tuple[str, ...]:
     left_out = f", {item.left_out:,} left out" if item.left_out else ""
     p_value = phrases.NO_DATA if item.p_adjusted is None else f"{item.p_adjusted:.3g}\n{item.test}"
     smallest = phrases.NO_DATA if item.smallest is None else f"{scale * item.smallest:.3g}{unit}"
-    verdict = {True: "significant", False: "not significant", None: "not tested"}[item.significant]
-    tested = f"{verdict}\n{item.why}" if item.why else verdict
+    verdict = [{True: "significant", False: "not significant", None: "not tested"}[item.significant]]
+    verdict += [_UNLIKE] if split.incomparable else []
+    verdict += [item.why] if item.why else []
     what = f"{item.what}\n{item.tasks:,} tasks{left_out}"
-    return (what, f"{scale * item.mean:+.3g}{unit}\n{bounds}", f"{item.won:,}, {item.lost:,}", p_value, smallest, tested)
+    return (what, f"{scale * item.mean:+.3g}{unit}\n{bounds}", f"{item.won:,}, {item.lost:,}", p_value, smallest, "\n".join(verdict))
 
 
-def _categories(categories: Sequence[CategoryComparison]) -> Grid:
-    rows = tuple(
-        (item.name, _success(item.base), _success(item.other), *(_difference(item.end_to_end)[place] for place in (1, 3, 5))) for item in categories
-    )
-    return Grid(
-        caption="End to end by category, Holm over the categories", names=("category", "A", "other", "difference", "p, Holm", "verdict"), rows=rows
-    )
-
-
-def _success(found: Accounting | None) -> str:
-    return phrases.NO_DATA if found is None else f"{phrases.percent(found.end_to_end.value)}\n{phrases.of(found.end_to_end)}"
+def _categories(split: SplitComparison) -> Iterator[Grid]:
+    shares = [(item.name if place == 0 else "", *row) for item in split.categories for place, row in enumerate(_shares(item.base, item.other))]
+    caption = f"By category, all tasks of each run, 95% intervals{_caution(split)}"
+    yield Grid(caption=caption, names=("category", "", "A", "other"), rows=tuple(shares))
+    both = [(item.name, found) for item in split.categories for found in (item.end_to_end, item.conditional)]
+    rows = [(f"{name}\n{cells[0]}", *cells[1:]) for name, found in both for cells in [_difference(found, split)]]
+    yield Grid(caption=f"By category, paired by task, Holm over the categories{_caution(split)}", names=("category", *_PAIRED), rows=tuple(rows))

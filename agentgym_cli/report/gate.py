@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from agentgym_cli.report import phrases
 from agentgym_cli.report.blocks import Block, Code, Facts, Grid, Prose, Section
-from agentgym_cli.report.compare import Judged, Side, SplitComparison, compare, other_tasks
+from agentgym_cli.report.compare import Judged, Side, SplitComparison, compare
 from agentgym_cli.report.conditions import Incomparable, incomparable
 from agentgym_cli.report.differences import Difference, adjusted
 from agentgym_cli.report.figures import Rate
@@ -105,7 +105,8 @@ _ALLOWED = "allowed by the gate"
 
 def _comparable(gate: Gate, side: Side, baseline: Side, found: SplitComparison | None) -> Iterator[GateCheck]:
     """Every condition that differs, or that nobody knows; tasks are left to ``same_tasks`` where the gate asks for them."""
-    items = [*incomparable(baseline.conditions, side.conditions), *(other_tasks([found]) if found and not gate.same_tasks else ())]
+    known = found.incomparable if found else incomparable(baseline.conditions, side.conditions)
+    items = [item for item in known if not (item.what == "tasks" and gate.same_tasks)]
     expected = f"the conditions of {baseline.run}"
     if not items:
         yield _check("comparable", expected, "nothing that is recorded differs", True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import count
 
 from agentgym_cli.report import phrases
-from agentgym_cli.report.blocks import Bars, Block, Code, Facts, Grid, Line, Prose, Section
+from agentgym_cli.report.blocks import Bars, Block, Code, Facts, Figure, Gaps, Grid, Line, Prose, Section
 from agentgym_cli.report.html_style import POLICY, STYLE
 from agentgym_cli.report.html_text import Child, Html, element, joined, lines
 from agentgym_cli.report.svg import OUTCOMES, figure
@@ -75,9 +75,12 @@ def _cells(row: Sequence[str], tints: Sequence[str]) -> Iterator[Html]:
             yield element("td", lines(cell), attributes={"class": tint} if tint else None)
 
 
-def _figure(block: Bars | Line, number: int) -> Html:
+def _figure(block: Figure, number: int) -> Html:
     key: list[Child] = []
-    if isinstance(block, Bars):
+    if isinstance(block, Gaps):
+        gaps = tuple((row.label, *_gap(row.mean, row.low, row.high)) for row in block.rows)
+        numbers = Grid(caption=block.title, names=("", "points", "95% interval"), rows=gaps)
+    elif isinstance(block, Bars):
         for place, name in enumerate(OUTCOMES):
             key += [element("span", attributes={"class": f"key o{place}"}), name]
         rows = tuple((label, *(f"{value:,}" for value in counts), f"{sum(counts):,}") for label, counts in block.rows)
@@ -87,6 +90,10 @@ def _figure(block: Bars | Line, number: int) -> Html:
         numbers = Grid(caption=block.title, names=(block.x, "value", "stage"), rows=rows)
     drawn = element("figure", figure(block, number), element("figcaption", f"{block.title}. ", *key))
     return joined((drawn, _folded("The numbers of this figure", _table(numbers))))
+
+
+def _gap(mean: float | None, low: float | None, high: float | None) -> tuple[str, str]:
+    return phrases.NO_DATA if mean is None else f"{mean:+.1f}", phrases.signed(low, high)
 
 
 def _stage(block: Line, x: float) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from agentgym_cli.report import phrases, sections
 from agentgym_cli.report.blocks import Bars, Block, Code, Facts, Grid, Line, Prose, Section
 from agentgym_cli.report.compare import RunComparison
-from agentgym_cli.report.compared import compared, title
+from agentgym_cli.report.compared import compared, outcome_counts, title
 from agentgym_cli.report.curves import starts_at
 from agentgym_cli.report.figures import Accounting, Change, Rate
 from agentgym_cli.report.html import page
@@ -90,14 +90,10 @@ def _success(name: str, found: Accounting, usual: Accounting | None = None) -> t
 
 
 def _denominators(report: Report) -> Section:
-    rows = tuple((_name(part), _counts(part.accounting)) for part in report.parts)
+    rows = tuple((_name(part), outcome_counts(part.accounting)) for part in report.parts)
     ledgers = tuple(Prose(text=f"{_name(part)}: {part.ledger.sentence}") for part in report.parts)
     drawn = (Bars(title="What became of every scheduled episode", rows=rows),) if rows else ()
     return Section(title="Denominators", blocks=(*drawn, *ledgers))
-
-
-def _counts(found: Accounting) -> tuple[int, int, int, int]:
-    return found.success, found.failure, found.infra_error, found.missing
 
 
 def _before_and_after(report: Report) -> Iterator[Section]:

@@ -7,7 +7,7 @@ from itertools import groupby
 from math import floor, log10
 
 from agentgym_cli.report import phrases
-from agentgym_cli.report.blocks import Bars, Line
+from agentgym_cli.report.blocks import Bars, Figure, Gap, Gaps, Line
 from agentgym_cli.report.html_text import Html, element
 
 OUTCOMES = ("success", "failure", "infra error", "missing")
@@ -21,8 +21,10 @@ _LEAST_FOR_TEXT = 34.0
 """Pixels of a bar in which a number has room."""
 
 
-def figure(block: Bars | Line, number: int) -> Html:
+def figure(block: Figure, number: int) -> Html:
     """A drawing with a title and a description of what can be seen, ``number`` unique in its page."""
+    if isinstance(block, Gaps):
+        return _gaps(block, number)
     return _bars(block, number) if isinstance(block, Bars) else _line(block, number)
 
 
@@ -60,6 +62,38 @@ def _bar(row: int, label: str, counts: Sequence[int]) -> Iterator[Html]:
             yield _text(x + width / 2, top + 14.5, f"{count:,}", "middle", f"on o{place}t")
         x += width
     yield _text(_WIDTH - _RIGHT + 8, top + 15, f"{total:,}")
+
+
+def _gaps(block: Gaps, number: int) -> Html:
+    known = [0.0, *(value for row in block.rows for value in (row.mean, row.low, row.high) if value is not None)]
+    low, high = min(known), max(known)
+    room = (_WIDTH - _LABEL - _RIGHT) / ((high - low) or 1.0)
+    zero = _LABEL - low * room
+    height = _ROW * len(block.rows) + 24
+    marks = {"x1": f"{zero:.2f}", "x2": f"{zero:.2f}", "y1": 0, "y2": height - 20, "class": "grid"}
+    parts = [element("line", attributes=marks), _text(zero, height - 4, "0", "middle")]
+    parts += [part for place, row in enumerate(block.rows) for part in _gap(place, row, zero, room)]
+    said = "; ".join(f"{row.label}: {gap_words(row)}" for row in block.rows)
+    return _frame(number, height, block.title, said, parts)
+
+
+def _gap(place: int, row: Gap, zero: float, room: float) -> Iterator[Html]:
+    y = place * _ROW + 16.0
+    short = row.label if len(row.label) <= _LONGEST_LABEL else row.label[: _LONGEST_LABEL - 1] + "…"
+    yield _text(_LABEL - 10, y + 5, short, "end", "label")
+    if row.low is not None and row.high is not None:
+        yield element("polyline", attributes={"points": f"{zero + row.low * room:.2f},{y:g} {zero + row.high * room:.2f},{y:g}", "class": "curve"})
+    if row.mean is None:
+        yield _text(zero + 8, y + 5, phrases.NO_DATA)
+    else:
+        mark = {"cx": f"{zero + row.mean * room:.2f}", "cy": f"{y:g}", "r": 4, "class": "dot"}
+        yield element("circle", element("title", f"{row.label}: {gap_words(row)}"), attributes=mark)
+        yield _text(_WIDTH - _RIGHT + 8, y + 5, f"{row.mean:+.3g}")
+
+
+def gap_words(row: Gap) -> str:
+    """``+40 points, 95% +4.1 to +75.9``, or ``n/a``."""
+    return phrases.NO_DATA if row.mean is None else f"{row.mean:+.3g} points, 95% {phrases.signed(row.low, row.high)}"
 
 
 def _line(block: Line, number: int) -> Html:

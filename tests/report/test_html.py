@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentgym_cli.report.blocks import Bars, Line, Section
+from agentgym_cli.report.blocks import Bars, Gap, Gaps, Line, Section
 from agentgym_cli.report.html import page
 from agentgym_cli.report.html_report import report_page
 from agentgym_cli.report.html_text import LONGEST, Html, element, joined, lines
@@ -119,6 +119,26 @@ def test_denominators_are_drawn_to_scale_and_repeated_as_a_table() -> None:
     assert "eval / test: 60 success, 30 failure, 10 infra error, 0 missing of 100 scheduled" in drawn
     table = page("t", [Section(title="s", blocks=(bars,))])
     assert '<th scope="row">eval / test</th><td>60</td><td>30</td><td>10</td><td>0</td><td>100</td>' in table
+
+
+def test_differences_are_drawn_to_scale_about_zero_and_repeated_as_a_table() -> None:
+    gaps = Gaps(title="g", rows=(Gap(label="a", mean=10.0, low=-20.0, high=40.0), Gap(label="b", mean=None, low=None, high=None)))
+    drawn = figure(gaps, 1).text
+    # 448 for the 60 points from -20 to 40: 7.4667 a point, zero at 252 + 149.33.
+    assert '<line x1="401.33" x2="401.33" y1="0" y2="72" class="grid">' in drawn
+    assert '<polyline points="252.00,16 700.00,16" class="curve">' in drawn
+    assert '<circle cx="476.00" cy="16" r="4" class="dot"><title>a: +10 points, 95% -20.0 to +40.0</title>' in drawn
+    assert "a: +10 points, 95% -20.0 to +40.0; b: n/a</desc>" in drawn
+    assert drawn.count("<circle") == 1
+    table = page("t", [Section(title="s", blocks=(gaps,))])
+    assert '<th scope="row">a</th><td>+10.0</td><td>-20.0 to +40.0</td>' in table
+    assert '<th scope="row">b</th><td>n/a</td><td>n/a</td>' in table
+
+
+def test_differences_that_are_all_zero_or_unknown_are_drawn_without_a_scale() -> None:
+    rows = (Gap(label="a", mean=0.0, low=None, high=None), Gap(label="b", mean=None, low=None, high=None))
+    drawn = figure(Gaps(title="g", rows=rows), 1).text
+    assert '<circle cx="252.00" cy="16" r="4" class="dot"><title>a: +0 points, 95% n/a</title>' in drawn
 
 
 def test_a_part_without_episodes_has_an_empty_bar() -> None:
