@@ -300,7 +300,7 @@ def _papers(parts: Sequence[Part], conditions: Conditions) -> tuple[PaperRow, ..
         if part.phase.startswith("eval"):
             named = {"": part.accounting} | {category.name: category.accounting for category in part.categories}
             results += [
-                Result(phase=part.phase, split=part.split, step=part.step, category=name, rate=counted.end_to_end) for name, counted in named.items()
+                Result(phase=part.phase, split=part.split, step=part.step, category=name, accounting=counted) for name, counted in named.items()
             ]
     return beside_papers(results, conditions)
 

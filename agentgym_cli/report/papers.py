@@ -11,7 +11,7 @@ from pathlib import Path
 from agentgym_cli.recipe.protocols import TURNS
 from agentgym_cli.report.accounting import estimate
 from agentgym_cli.report.conditions import NO_MODEL, UNKNOWN, Conditions, Incomparable
-from agentgym_cli.report.figures import Rate
+from agentgym_cli.report.figures import Accounting, Rate
 from agentgym_cli.report.statistics.intervals import Estimate, apart, wilson
 from agentgym_cli.report.statistics.power import smallest_apart
 
@@ -52,8 +52,8 @@ class Result:
     split: str
     step: int | None
     category: str
-    rate: Rate
-    """End-to-end success, as the papers count."""
+    accounting: Accounting
+    """Its end-to-end success is what papers count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +69,9 @@ class PaperRow:
     split: str
     step: int | None
     ours: Rate
+    """End-to-end success, as the papers count."""
+    accounting: Accounting
+    """All else of the run that end-to-end success is not shown without; papers have nothing of the kind."""
     theirs: Rate
     points: float | None
     """Ours minus theirs, in percentage points."""
@@ -118,7 +121,8 @@ def beside_papers(results: Sequence[Result], conditions: Conditions) -> tuple[Pa
 
 def _beside(result: Result, row: Published, differs: tuple[Incomparable, ...]) -> PaperRow:
     theirs = _theirs(row)
-    ours, other = estimate(result.rate), estimate(theirs)
+    rate = result.accounting.end_to_end
+    ours, other = estimate(rate), estimate(theirs)
     points = None if ours is None else 100 * (ours.value - row.percent / 100)
     gap = None if ours is None or other is None else apart(ours, other, "newcombe")
     smallest = None if ours is None or other is None else smallest_apart(_variance(ours), _variance(other))
@@ -131,7 +135,8 @@ def _beside(result: Result, row: Published, differs: tuple[Incomparable, ...]) -
         phase=result.phase,
         split=result.split,
         step=result.step,
-        ours=result.rate,
+        ours=rate,
+        accounting=result.accounting,
         theirs=theirs,
         points=points,
         low=100 * gap.low if gap else None,
@@ -180,7 +185,6 @@ def _incomparable(ours: Conditions) -> Iterator[Incomparable]:
 
 
 def _sizes(result: Result, row: Published) -> Iterator[Incomparable]:
-    if row.of is not None and result.rate.denominator != row.of:
-        yield Incomparable(
-            what="denominator", ours=f"{result.rate.denominator:,} episodes", theirs=f"{row.of:,} tasks", why="not the same number of tasks"
-        )
+    scheduled = result.accounting.end_to_end.denominator
+    if row.of is not None and scheduled != row.of:
+        yield Incomparable(what="denominator", ours=f"{scheduled:,} episodes", theirs=f"{row.of:,} tasks", why="not the same number of tasks")

@@ -9,7 +9,7 @@ from agentgym_cli.report.blocks import Block, Code, Facts, Grid, Prose, Section
 from agentgym_cli.report.estimates import estimates
 from agentgym_cli.report.figures import Averages, Macro
 from agentgym_cli.report.model import Matrix, Report
-from agentgym_cli.report.papers import PaperRow
+from agentgym_cli.report.paper_rows import paper_grids
 from agentgym_cli.report.spending import Amount, PhaseSpending
 from agentgym_cli.report.tries import TaskMean
 from agentgym_cli.report.verdict import FOUND, NO_DATA, QUIET, Finding
@@ -197,19 +197,9 @@ def papers(report: Report, *, brief: bool) -> list[Section]:
         rows = [row for row in rows if not row.category and (row.phase, row.step) == (last.phase, last.step)]
     if not rows:
         return []
-    names = ("model", "this run", "paper", "points, 95%", "verdict")
-    grid = Grid(caption="End-to-end success, this run and the papers", names=names, rows=tuple(map(_paper, rows)))
     said = dict.fromkeys(f"{item.what}: {item.ours} here, {item.theirs} there; {item.why}" for row in rows for item in row.incomparable)
     notes = dict.fromkeys(f"{row.model}: {row.note}" for row in rows if row.note)
-    return [Section(title="Beside published results", blocks=(grid, *(Prose(text=sentence) for sentence in (*said, *notes))))]
-
-
-def _paper(row: PaperRow) -> tuple[str, ...]:
-    where = f"{row.model}\narXiv {row.source}" + (f"\n{row.category}" if row.category else "")
-    theirs = f"{phrases.percent(row.theirs.value)}" + (f" {phrases.of(row.theirs)}" if row.theirs.denominator else "\nof ?")
-    gap = phrases.NO_DATA if row.points is None else f"{row.points:+.1f}\n{phrases.signed(row.low, row.high)}"
-    verdict = {True: "within noise", False: "differs", None: phrases.NO_DATA}[row.within_noise]
-    return (where, f"{row.phase} / {row.split}\n{phrases.percent(row.ours.value)} {phrases.of(row.ours)}", theirs, gap, verdict)
+    return [Section(title="Beside published results", blocks=(*paper_grids(rows), *(Prose(text=sentence) for sentence in (*said, *notes))))]
 
 
 def matrices(report: Report, most: int) -> list[Section]:

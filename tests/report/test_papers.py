@@ -8,7 +8,8 @@ import pytest
 
 from agentgym_cli.report.accounting import account
 from agentgym_cli.report.conditions import Conditions
-from agentgym_cli.report.figures import Rate
+from agentgym_cli.report.figures import Accounting
+from agentgym_cli.report.paper_rows import paper_grids
 from agentgym_cli.report.papers import PaperRow, Result, beside_papers, published
 
 PAPER = Conditions(
@@ -17,13 +18,13 @@ PAPER = Conditions(
 )  # fmt: skip
 
 
-def rate(success: int, scheduled: int) -> Rate:
-    return account(success=success, failure=scheduled - success, infra_error=0, missing=0, scheduled=scheduled).end_to_end
+def counted(success: int, scheduled: int, infra: int = 0) -> Accounting:
+    return account(success=success, failure=scheduled - success - infra, infra_error=infra, missing=0, scheduled=scheduled)
 
 
 def beside(success: int, scheduled: int, model: str, env: str = "textcraft", **changes: object) -> PaperRow:
     conditions = replace(PAPER, env=env, **({"horizon": 30} | changes))  # type: ignore[arg-type]
-    rows = beside_papers([Result(phase="eval", split="test", step=0, category="", rate=rate(success, scheduled))], conditions)
+    rows = beside_papers([Result(phase="eval", split="test", step=0, category="", accounting=counted(success, scheduled))], conditions)
     return next(row for row in rows if row.model == model)
 
 
@@ -44,8 +45,27 @@ def test_91_of_100_against_42_of_100_is_not_within_noise() -> None:
     assert (row.theirs.count, row.theirs.denominator, row.protocol) == (42, 100, "agentgym-rl")
 
 
+def test_a_run_stands_beside_a_paper_with_both_denominators_and_what_the_world_ended() -> None:
+    result = Result(phase="eval", split="test", step=6, category="", accounting=counted(60, 100, infra=10))
+    rows = [row for row in beside_papers([result], replace(PAPER, env="textcraft", horizon=12)) if row.model in ("o3", "Qwen2.5-7B")]
+    assert [(row.ours, row.accounting.conditional.value) for row in rows] == [(result.accounting.end_to_end, pytest.approx(2 / 3))] * 2
+    own, papers = paper_grids(rows)
+    # Wilson: 60 of 100, 60 of 90, 10 of 100.
+    assert own.rows == (
+        (
+            "eval / test, step 6",
+            "60.0% 60 of 100\n50.2 to 69.1%",
+            "66.7% 60 of 90\n56.4 to 75.5%",
+            "10.0% 10 of 100\n5.5 to 17.4%",
+            "60.0% to 70.0%",
+        ),
+    )
+    assert {row[1] for row in papers.rows} == {"eval / test\n60.0% 60 of 100\nconditional 66.7% 60 of 90"}
+    assert papers.caption.endswith("not like for like: tasks, horizon")
+
+
 def test_categories_stand_beside_categories_with_their_own_denominators() -> None:
-    result = Result(phase="eval", split="test", step=0, category="depth 3", rate=rate(10, 25))
+    result = Result(phase="eval", split="test", step=0, category="depth 3", accounting=counted(10, 25))
     rows = beside_papers([result], replace(PAPER, env="textcraft"))
     assert [(row.model, row.theirs.count, row.theirs.denominator, row.points) for row in rows] == [
         ("AgentGym-RL-3B", 7, 25, pytest.approx(12.0)),
@@ -58,7 +78,7 @@ def test_a_result_without_data_has_no_distance() -> None:
 
 
 def test_a_row_without_a_denominator_has_a_distance_and_no_claim() -> None:
-    result = Result(phase="eval", split="test", step=0, category="CMS", rate=rate(3, 15))
+    result = Result(phase="eval", split="test", step=0, category="CMS", accounting=counted(3, 15))
     row = next(row for row in beside_papers([result], PAPER) if row.model == "Qwen2.5-7B")
     assert (row.points, row.within_noise, row.theirs.why) == (pytest.approx(20 - 6.67), None, "the paper gives no number of tasks")
 
@@ -90,7 +110,7 @@ def test_what_is_not_known_of_a_run_is_named_too() -> None:
 
 
 def test_environments_without_published_rows_have_none() -> None:
-    assert beside_papers([Result(phase="eval", split="test", step=0, category="", rate=rate(1, 2))], replace(PAPER, env="mine")) == ()
+    assert beside_papers([Result(phase="eval", split="test", step=0, category="", accounting=counted(1, 2))], replace(PAPER, env="mine")) == ()
 
 
 def test_every_percentage_is_a_count_of_its_denominator() -> None:
