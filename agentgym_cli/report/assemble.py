@@ -231,6 +231,8 @@ def _part(rows: Rows, facts: FrozenFacts, key: tuple[str, str, int | None], coun
     spent = next((_spent(row, infra) for row in rows.attempts if (row.phase, row.split, row.step) == key), _NOTHING)
     took = (("tokens sampled", spent.action_tokens), ("attempt seconds", spent.seconds))
     why = _NOT_KEPT if rows.run.imported else "not recorded"
+    cut = share(sum(row.truncated for row in counts), accounting.scheduled, "episode was scheduled")
+    cut = cut if accounting.end_to_end.value is not None else replace(cut, value=None, why=accounting.end_to_end.why)
     return Part(
         phase=phase,
         split=split,
@@ -246,7 +248,7 @@ def _part(rows: Rows, facts: FrozenFacts, key: tuple[str, str, int | None], coun
         outcome_from=_outcome_from(counts, stops),
         stops=tuple(_stops(stops)),
         action_induced=share(induced, accounting.infra_error, "infra error"),
-        truncated=_kept(rows, share(sum(row.truncated for row in counts), accounting.scheduled, "episode was scheduled")),
+        truncated=_kept(rows, cut),
         invalid_actions=_kept(rows, share(sum(row.invalid_actions for row in counts), sum(row.turns for row in counts), "turn")),
         first_attempts=FirstAttempts(retried=None, accounting=None) if rows.run.imported else account_first_attempts(counts),
         spent=spent,

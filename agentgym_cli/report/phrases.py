@@ -120,6 +120,8 @@ def without_retries(first: FirstAttempts) -> str:
     accounting = first.accounting
     if accounting is None or first.retried is None:
         return f"{NO_DATA}: the files do not say which attempt an episode is"
+    if accounting.scheduled and accounting.missing == accounting.scheduled:
+        return f"{NO_DATA}: {accounting.end_to_end.why}"
     if first.retried == 0:
         return "the same, no episode was tried again"
     named = (("end to end", accounting.end_to_end), ("conditional", accounting.conditional), ("infra", accounting.infra_share))

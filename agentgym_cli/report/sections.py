@@ -111,6 +111,8 @@ def several_tries(report: Report) -> list[Section]:
 
 
 def _mean(mean: TaskMean) -> str:
+    if mean.value is None:
+        return f"{phrases.NO_DATA}\n{mean.why}"
     return f"{phrases.percent(mean.value)}\n{phrases.bounds(mean.low, mean.high)}"
 
 
@@ -179,7 +181,11 @@ def _amount(amount: Amount) -> str:
 
 def _latencies(report: Report) -> Grid:
     rows = tuple(
-        (item.phase, f"{item.turns:,}", *(phrases.number(value) for value in (item.policy_p50, item.policy_p95, item.env_p50, item.env_p95)))
+        (
+            item.phase,
+            f"{item.turns:,}",
+            *("not kept" if value is None else phrases.number(value) for value in (item.policy_p50, item.policy_p95, item.env_p50, item.env_p95)),
+        )
         for item in report.latencies
     )
     names = ("phase", "turns kept", "policy p50", "policy p95", "world p50", "world p95")

@@ -79,7 +79,8 @@ def spend(
         imported: another program ran it: the times of its segment are those of the import, and infra errors are not told from failures.
     """
     clock = Amount(value=None, why=_NOT_KEPT) if imported else _clock(row, segments)
-    read, sampled = _kept(row.tokens_read), _kept(row.tokens_sampled)
+    kept = _kept if row.attempts else _no_attempt
+    read, sampled = kept(row.tokens_read), kept(row.tokens_sampled)
     amounts = {
         "tokens read": read,
         "tokens sampled": sampled,
@@ -90,10 +91,10 @@ def spend(
     return Spending(
         attempts=row.attempts,
         infra_errors=None if imported else row.infra_error,
-        turns=_kept(row.turns),
+        turns=kept(row.turns),
         tokens_read=read,
         tokens_sampled=sampled,
-        attempt_seconds=_kept(row.attempt_seconds),
+        attempt_seconds=kept(row.attempt_seconds),
         clock_seconds=clock,
         gpus=facts.gpus or None,
         gpu_hours=amounts["GPU-hours"],
@@ -132,6 +133,10 @@ def _phase(row: PhaseSpendingRow, tokens_read: int | None, facts: FrozenFacts, s
 
 def _kept(value: float | None) -> Amount:
     return Amount(value=None, why=_NOT_KEPT) if value is None else Amount(value=float(value))
+
+
+def _no_attempt(value: float | None) -> Amount:
+    return Amount(value=value, why="no attempt was recorded")
 
 
 def _clock(row: SpendingRow, segments: Sequence[SegmentRow]) -> Amount:

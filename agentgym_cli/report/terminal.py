@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable
 
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -18,6 +18,8 @@ from agentgym_cli.report.text import for_terminal
 
 _PARAGRAPH = 600
 """Most characters of a paragraph that can hold foreign text."""
+_NAME = 14
+"""A column of words no longer than this is never wrapped."""
 _WIDTH = 100
 """Lines longer than this are hard to read, whatever the terminal's width."""
 
@@ -50,16 +52,21 @@ class _Page:
         grid.add_column(style="dim", no_wrap=True)
         grid.add_column(overflow="fold")
         for name, value in pairs:
-            grid.add_row(Text(self.clean(name)), Text(self.clean(value)))
+            grid.add_row(Text(self.clean(name)), Text(for_terminal(value, ascii_only=self.ascii_only, limit=_PARAGRAPH)))
         self._indented(grid)
 
     def table(self, names: list[str], rows: Iterable[list[str]], words: Container[int] = (0,)) -> None:
         """Columns whose numbers are in ``words`` stand left, all others right."""
         table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
-        for number, name in enumerate(names):
-            table.add_column(Text(self.clean(name)), header_style="dim", overflow="fold", justify="left" if number in words else "right")
-        for row in rows:
-            table.add_row(*(Text("\n".join(map(self.clean, cell.split("\n")))) for cell in row))
+        cleaned = [["\n".join(map(self.clean, cell.split("\n"))) for cell in row] for row in rows]
+        for number, name in enumerate(map(self.clean, names)):
+            lines = [name, *(line for row in cleaned for line in row[number].split("\n"))]
+            # Names of shares and cases stay whole: what is broken in the middle of a word cannot be looked for.
+            whole = number in words and max(map(len, lines)) <= _NAME
+            justify: JustifyMethod = "left" if number in words else "right"
+            table.add_column(Text(name), header_style="dim", overflow="fold", justify=justify, no_wrap=whole)
+        for row in cleaned:
+            table.add_row(*map(Text, row))
         self._indented(table)
 
     def section(self, section: Section) -> None:

@@ -9,6 +9,8 @@ SHOWN = 200
 """Most characters of a foreign text in one place of a report."""
 # CSI and OSC sequences, then any other two-character escape; ESC and the C1 forms of CSI and OSC alike.
 _ESCAPES = re.compile(r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b\]|\x9d)[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?|\x1b[ -/]*[0-~]?")
+_LONGEST_WORD = 40
+"""Longer words are cut."""
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 _MARKUP = re.compile(r"([\\`*_{}\[\]#!|~$])")
@@ -66,4 +68,9 @@ def spelled(character: str) -> str:
 
 
 def _cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[: limit - 3] + "..."
+    """At most ``limit`` characters, the last of them a whole word where there is one close by."""
+    if len(text) <= limit:
+        return text
+    short = text[: limit - 3]
+    kept = short if text[len(short)] == " " else short.rpartition(" ")[0]
+    return (kept.rstrip(" ,;") if kept and len(short) - len(kept) <= _LONGEST_WORD else short) + "..."

@@ -19,6 +19,8 @@ class TaskMean:
     low: float | None
     high: float | None
     method: str | None
+    why: str | None = None
+    """Why there is no value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +48,9 @@ def tries(cells: Sequence[CellRow]) -> tuple[Tries, ...]:
     if most < 2:
         return ()
     counted = {"end to end": [(cell.tasks, cell.success, cell.scheduled) for cell in cells]}
+    if not any(cell.scored or cell.infra_error for cell in cells):
+        # Nothing was played: no try is worth 0.
+        counted["end to end"] = []
     counted["conditional"] = [(cell.tasks, cell.success, cell.scored) for cell in cells]
     return tuple(_tries(k, name, kinds) for k in ladder(most) for name, kinds in counted.items())
 
@@ -56,21 +61,22 @@ _Kind = tuple[int, int, int]
 
 def _tries(k: int, counted: str, kinds: Sequence[_Kind]) -> Tries:
     enough = [kind for kind in kinds if kind[2] >= k]
+    why = f"no task has {k} {'scored ' if counted == 'conditional' else ''}episode{'' if k == 1 else 's'}"
     return Tries(
         k=k,
         counted=counted,
         tasks=sum(tasks for tasks, _, _ in enough),
         too_few=sum(tasks for tasks, _, samples in kinds if samples < k),
-        any_of=_mean(enough, lambda successes, samples: pass_at(successes, samples, k)),
-        all_of=_mean(enough, lambda successes, samples: pass_all(successes, samples, k)),
-        average=_mean(enough, lambda successes, samples: successes / samples),
+        any_of=_mean(enough, lambda successes, samples: pass_at(successes, samples, k), why),
+        all_of=_mean(enough, lambda successes, samples: pass_all(successes, samples, k), why),
+        average=_mean(enough, lambda successes, samples: successes / samples, why),
     )
 
 
-def _mean(kinds: Sequence[_Kind], value: Callable[[int, int], float]) -> TaskMean:
+def _mean(kinds: Sequence[_Kind], value: Callable[[int, int], float], why: str) -> TaskMean:
     weighted = [(tasks, value(successes, samples)) for tasks, successes, samples in kinds]
     count, total = sum(tasks for tasks, _ in weighted), fsum(tasks * each for tasks, each in weighted)
     interval = mean_over_tasks(count, total, fsum(tasks * each * each for tasks, each in weighted))
     if interval is None:
-        return TaskMean(value=None, low=None, high=None, method=None)
+        return TaskMean(value=None, low=None, high=None, method=None, why=why)
     return TaskMean(value=total / count, low=interval.low, high=interval.high, method=interval.method)

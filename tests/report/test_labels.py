@@ -54,3 +54,20 @@ def test_the_cluster_bootstrap_stands_beside_the_t_interval_in_every_form(store:
         said = " ".join(text.split())
         assert f"end to end {bounds(whole.low, whole.high)}" in said
         assert f"bootstrap {bounds(many.low, many.high)}" in said
+
+
+def test_no_name_of_a_figure_is_broken_on_a_narrow_terminal(store: Connection, tmp_path: Path) -> None:
+    lines = printed(sampled(store, tmp_path), width=80).splitlines()
+    start = lines.index("Several tries at a task")
+    table = lines[start : lines.index("", start)]
+    assert sum("conditional" in line for line in table) == 2
+    assert sum("end to end" in line for line in table) == 2
+    assert max(map(len, lines)) <= 80
+
+
+def test_long_lists_of_our_own_are_whole_on_a_terminal(store: Connection, tmp_path: Path) -> None:
+    report = sampled(store, tmp_path)
+    rules = [finding.rule for finding in report.findings]
+    said = " ".join(printed(report).split())
+    assert all(rule in said for rule in rules)
+    assert "..." not in said

@@ -47,7 +47,7 @@ def test_a_matrix_that_is_cut_says_how_many_tasks_there_are(store: Connection, t
     assert ([task.task for task in matrix.tasks], matrix.of) == (["textcraft_8", "textcraft_9"], 3)
 
 
-def test_a_finished_run_lacks_nothing_and_one_that_is_not_names_what_it_lacks(store: Connection, tmp_path: Path) -> None:
+def test_a_finished_run_can_lack_outcomes_only_and_one_that_is_not_names_what_it_lacks(store: Connection, tmp_path: Path) -> None:
     frozen = json.dumps({"config": {"train": {"steps": 9}}})
     records = [replace(record, frozen=frozen) if hasattr(record, "frozen") else record for record in two_evaluations()]
     load_into(store, write_journal(tmp_path / "r1", records))
@@ -57,7 +57,9 @@ def test_a_finished_run_lacks_nothing_and_one_that_is_not_names_what_it_lacks(st
         "training: step 0 of 9",
         "eval_after / other: not begun",
     )
-    assert standing(replace(rows.run, status="finished"), rows.counts, rows.curve, ("other",)).missing == ()
+    over = standing(replace(rows.run, status="finished"), rows.counts, rows.curve, ("other",))
+    assert (over.finished, over.missing) == (True, ("eval_after / test: 1 of 4 scheduled episodes have no outcome",))
+    assert standing(replace(rows.run, status="finished"), [replace(row, missing=0) for row in rows.counts], rows.curve, ("other",)).missing == ()
 
 
 def test_reward_and_stopping_rules_are_read_from_the_frozen_run() -> None:

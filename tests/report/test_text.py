@@ -74,3 +74,9 @@ def test_promise_11_markdown_stays_on_one_line(text: str) -> None:
     assert len(shown.splitlines()) <= 1
     assert "<" not in shown
     assert not {unicodedata.category(character) for character in shown} & CONTROLS
+
+
+def test_what_is_cut_is_cut_between_words() -> None:
+    assert for_terminal("repeated actions, slow world, stalls", limit=28) == "repeated actions, slow..."
+    assert for_terminal("repeated actions, slow world", limit=21) == "repeated actions..."
+    assert for_terminal("a " + "x" * 60, limit=50) == "a " + "x" * 45 + "..."

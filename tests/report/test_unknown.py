@@ -167,3 +167,24 @@ def test_the_worst_and_best_case_of_a_cut_schedule_go_over_all_of_it() -> None:
     assert cut is not None
     assert (cut.worst_case.value, cut.best_case.value) == (6 / 40, 37 / 40)
     assert unwritten(found, 10) is None
+
+
+def test_every_share_without_data_says_why(store: Connection, tmp_path: Path) -> None:
+    records = [record for number in range(2) for sample in range(2) for record in settled(make_scheduled(number, sample=sample), "infra_error")]
+    report = report_of(store, tmp_path / "r1", [make_run(), make_segment(), *records])
+    whys = {(item.k, item.counted): item.any_of.why for item in report.parts[0].tries}
+    assert whys == {
+        (1, "end to end"): None, (2, "end to end"): None, (1, "conditional"): "no task has 1 scored episode",
+        (2, "conditional"): "no task has 2 scored episodes",
+    }  # fmt: skip
+    for text in (printed(report), render(report), report_page(report)):
+        assert "1 scored" in " ".join(text.split())
+        assert "no episode was scored" in " ".join(text.split())
+        assert "0 of 0" not in text
+
+
+def test_tries_of_episodes_that_never_ran_are_worth_nothing_known(store: Connection, tmp_path: Path) -> None:
+    records = [record for sample in range(2) for record in settled(make_scheduled(0, sample=sample), "missing")]
+    report = report_of(store, tmp_path / "r1", [make_run(), make_segment(), *records])
+    assert {item.any_of.value for item in report.parts[0].tries} == {None}
+    assert (report.parts[0].truncated.value, report.spending.tokens_sampled.why) == (None, "no attempt was recorded")
