@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 
@@ -9,6 +10,7 @@ from agentgym_cli.report.figures import Accounting, Change, FirstAttempts, Rate,
 from agentgym_cli.report.model import Groups, Part, Probe, Segment, Spent, Stop
 
 NO_DATA = "n/a"
+_FRACTION = re.compile(r"(?<=:[0-9]{2})\.[0-9]+")
 LONGEST_DRIFT = 500
 """Most characters of one line about drift."""
 
@@ -105,9 +107,14 @@ def duration(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60} min"
 
 
+def moment(text: str) -> str:
+    """A moment as recorded, to the second, UTC with a Z."""
+    return _FRACTION.sub("", text).replace("+00:00", "Z")
+
+
 def time_span(begun: str, ended: str | None) -> str:
     """Two moments, UTC with a Z."""
-    return f"{begun.replace('+00:00', 'Z')} to {(ended or 'now').replace('+00:00', 'Z')}"
+    return f"{moment(begun)} to {moment(ended or 'now')}"
 
 
 def stop(item: Stop) -> str:
@@ -152,7 +159,7 @@ def segment(item: Segment) -> str:
     gone = f"; superseded and not counted: {item.superseded_attempts:,} attempts, {item.superseded_outcomes:,} outcomes" + (
         f", {item.superseded_records:,} records in all" if item.superseded_records else ""
     )
-    return f"{item.segment}: {item.status}{resumed}, begun {item.started.replace('+00:00', 'Z')}" + (gone if item.superseded_records else "")
+    return f"{item.segment}: {item.status}{resumed}, begun {moment(item.started)}" + (gone if item.superseded_records else "")
 
 
 def probes(items: Sequence[Probe]) -> str:

@@ -13,12 +13,14 @@ from agentgym_cli.report.accounting import account, account_cells, averages, eac
 from agentgym_cli.report.figures import Each, Macro, Tally
 from agentgym_cli.report.frozen import FrozenFacts, read_facts
 from agentgym_cli.report.jsonout import to_json
+from agentgym_cli.report.phrases import time_span
 from agentgym_cli.report.spending import Amount, spend
 from agentgym_cli.report.statistics.intervals import Estimate, mean_of
 from agentgym_cli.store.db import Connection
 from agentgym_cli.store.records import Record
 from agentgym_cli.store.rows import SegmentRow, StopRow
 from agentgym_cli.store.task_rows import CellRow, SpendingRow
+from agentgym_cli.verbs.recorder import utc_now
 from tests.report.runs import evaluation, printed, report_of
 from tests.store.builders import make_attempt, make_outcome, make_run, make_scheduled, make_segment, make_turn, settled
 
@@ -250,3 +252,13 @@ def test_what_was_spent_is_known_by_phase(store: Connection, tmp_path: Path) -> 
     assert after.cost.value == pytest.approx((400 * 5 + 80 * 10) / 1e6)
     assert {item.what: item.value for item in after.per_success}["attempt seconds"] == 2.5
     assert {item.why for item in before.per_success} == {"no success"}
+
+
+def test_a_run_of_less_than_a_second_took_some_time() -> None:
+    short = replace(SEGMENT, started="2025-01-01T00:00:00.250+00:00", ended="2025-01-01T00:00:01.000+00:00")
+    assert spend(SPENT, [short], facts(), successes=1).clock_seconds == Amount(value=0.75)
+    assert time_span(short.started, short.ended) == "2025-01-01T00:00:00Z to 2025-01-01T00:00:01Z"
+
+
+def test_moments_are_recorded_to_the_millisecond() -> None:
+    assert len(utc_now()) == len("2025-01-01T00:00:00.250+00:00")
