@@ -83,9 +83,10 @@ def lint(session: nox.Session) -> None:
 
 @nox.session(tags=["ci"])
 def types(session: nox.Session) -> None:
-    """Mypy, strict, over both packages and this file."""
+    """Mypy, strict, over both packages, the benchmarks and this file."""
     mypy = str(environment(session, "local") / "mypy")
     bounded(session, 600, mypy)
+    bounded(session, 600, mypy, "-p", "benchmarks")
     bounded(session, 300, mypy, "noxfile.py")
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 import torch
-from transformers import Qwen2ForCausalLM
+from transformers import LlamaForCausalLM, Qwen2ForCausalLM
 
 from agentgym_cli.episode.policies.protocol import SlotRequest
 from agentgym_cli.episode.policies.sampler import TorchDecoder
@@ -30,6 +30,7 @@ from agentgym_cli.learn.experience import Member
 from agentgym_cli.learn.local import OnlineTrainer
 from agentgym_cli.learn.model import build_model
 from agentgym_cli.learn.schedules import horizon_at, tasks_at
+from agentgym_cli.learn.step_metrics import StepMetrics
 from agentgym_cli.learn.supervised import SupervisedTrainer
 from agentgym_cli.recipe.data import find_data
 from agentgym_cli.recipe.resolve import resolve
@@ -60,7 +61,7 @@ class Bench:
     world: TextCraft
     layout: TurnTokens
     lists: TaskLists
-    model: Qwen2ForCausalLM
+    model: Qwen2ForCausalLM | LlamaForCausalLM
     decoder: TorchDecoder
 
 
@@ -83,8 +84,8 @@ def open_bench(overrides: Sequence[str]) -> Bench:
     """The resolved laptop recipe, its model made from its seed, and its world."""
     resolved = resolve(str(RECIPE), ["profile=laptop", *overrides])
     run = resolved.run
-    assert run.train is not None
-    folder = find_data(run.policy.model.path, beside=resolved.folders)
+    assert run.train is not None and run.prompt.turn_format != "template", "the laptop's recipe"
+    folder = find_data(run.policy.own_model.path, beside=resolved.folders)
     layout = TurnTokens.from_file(folder / "tokenizer.json", run.prompt.turn_format)
     model = build_model(folder, seed=run.seed, vocabulary=layout.vocabulary, context=run.budgets.context_tokens)
     return Bench(
@@ -114,7 +115,7 @@ def _wave(bench: Bench, rows: Sequence[TaskRow], seeds: Sequence[int], horizon: 
     for number, (row, seed) in enumerate(zip(rows, seeds, strict=True)):
         prompt = bench.layout.initial("", sessions[number].reset(row.index).observation)
         slots.append(_Slot(number=number, row=row, seed=seed, tokens=TrajectoryBuilder(), pending=prompt))
-    most, temperature = bench.run.budgets.response_tokens, bench.run.policy.temperature
+    most, temperature = bench.run.budgets.response_tokens, bench.run.policy.sampling.temperature
     active = list(slots)
     while active:
         requests = [
@@ -213,7 +214,7 @@ def shown(metrics: StepMetrics) -> str:
 def grpo(bench: Bench, *, show_every: int, eval_every: int) -> None:
     """All steps, the horizon by its schedule."""
     run, spec, size = bench.run, bench.spec, bench.spec.algorithm.group_size
-    trainer = OnlineTrainer(bench.model, spec, temperature=run.policy.temperature, seed=run.seed)
+    trainer = OnlineTrainer(bench.model, spec, temperature=run.policy.sampling.temperature, seed=run.seed)
     spent = [0.0, 0.0]
     for step in range(1, spec.steps + 1):
         begun = time.process_time()

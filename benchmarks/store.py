@@ -91,7 +91,7 @@ def _lines(outcome: str, *, turns: bool) -> bytes:
     settled = OutcomeRecord(
         run=RUN, segment=1, episode=key, attempt=1, attempts=1, outcome=outcome, first_outcome=outcome, reward=reward, by_verifier=False
     )
-    return b"".join(map(encode, (scheduled, attempt, settled)))
+    return b"".join(encode(record) for record in (scheduled, attempt, settled))
 
 
 def _attempt(key: str, outcome: str, reward: float | None, turns: tuple[TurnRecord, ...]) -> AttemptRecord:

@@ -135,6 +135,7 @@ def situations(draw: st.DrawFn) -> tuple[Load, Services, Resources]:
     return load, services, resources
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(situations(), st.integers(min_value=1, max_value=7))
 def test_more_of_any_resource_never_makes_a_step_longer(situation: tuple[Load, Services, Resources], more: int) -> None:

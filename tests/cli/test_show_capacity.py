@@ -25,6 +25,7 @@ def printed(answer: CapacityAnswer, capsys: pytest.CaptureFixture[str]) -> list[
     return capsys.readouterr().out.splitlines()
 
 
+@pytest.mark.slow
 def test_the_answer_is_one_screen_of_80_columns(answer: CapacityAnswer, capsys: pytest.CaptureFixture[str]) -> None:
     lines = printed(answer, capsys)
     assert max(map(len, lines[1:])) <= 80

@@ -28,7 +28,7 @@ def asked(folder: Path, database: Path) -> Request:
     ("what", "said"),
     [
         ("folder", "expected a file for the store, got a folder"),
-        ("garbage", "not a valid DuckDB"),
+        ("garbage", "expected a store, got a file of another kind"),
         ("below a file", "expected a place that can be written, got"),
     ],
 )

@@ -78,6 +78,7 @@ def lengths(tokenizer: Tokenizer, said: list[str]) -> list[int]:
     return [len(ids) + 1 for ids in encoded]
 
 
+@pytest.mark.slow
 def test_what_known_words_make_the_world_say_is_known_but_for_bare_numbers_and_large_counts(tokenizer: Tokenizer) -> None:
     session = TextCraft(book=LAPTOP).open()
     rng = random.Random(3)

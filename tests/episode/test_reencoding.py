@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -46,6 +47,7 @@ def test_an_encoding_never_differs_from_itself(ids: list[int]) -> None:
     assert differing(ids, ids) == [False] * len(ids)
 
 
+@pytest.mark.slow
 @given(IDS, IDS)
 def test_every_token_gets_one_mark(ids: list[int], again: list[int]) -> None:
     marks = differing(ids, again)

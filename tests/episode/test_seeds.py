@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ def test_seed_is_the_first_63_bits_of_the_sha256() -> None:
     assert episode_seed(1, "train/train/1/textcraft_0/0", 1) == 0x57A8D525B18BA903 >> 1
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.integers(0, 2**64), st.text(max_size=40), st.integers(1, 9))
 def test_seed_fits_63_bits_and_repeats(run_seed: int, episode: str, attempt: int) -> None:

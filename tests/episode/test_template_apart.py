@@ -14,11 +14,13 @@ ADDED = [*SPECIAL, *ORDINARY]
 ENDLESS_LOOPS = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", [CHATML, FORGETFUL, POLITE])
 def test_a_layout_derived_apart_is_the_layout_derived_here(source: str) -> None:
     assert layout_apart(chat_template(source), ADDED) == derive_layout(chat_template(source), ADDED)
 
 
+@pytest.mark.slow
 def test_conversations_are_rendered_apart_as_they_are_here() -> None:
     said: list[Message] = [{"role": "user", "content": "é \ud800 {{ 7 * 7 }}"}]
     assert render_apart(chat_template(CHATML), [said, said[:0]]) == [chat_template(CHATML).render(said), "<|im_start|>assistant\n"]

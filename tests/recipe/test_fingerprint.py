@@ -58,6 +58,7 @@ def test_only_listed_variables_are_read(monkeypatch: pytest.MonkeyPatch) -> None
     assert "SECRET_TOKEN" not in environment()
 
 
+@pytest.mark.slow
 def test_taking_it_imports_no_torch() -> None:
     program = (
         "import sys; from agentgym_cli.recipe.fingerprint import fingerprint; fingerprint(threads=1, variables={}); sys.exit('torch' in sys.modules)"

@@ -83,6 +83,7 @@ def test_a_task_that_the_writing_run_trained_on_is_found_by_number_and_by_conten
     assert not judge_held_out(found)[1]
 
 
+@pytest.mark.slow
 def test_a_checkpoint_that_began_as_another_runs_weights_has_two_trainings(store: Connection, tmp_path: Path) -> None:
     trainer(store, tmp_path, "first", (1,), writes=EARLIER)
     trainer(store, tmp_path, "second", (11,), model=EARLIER)
@@ -93,6 +94,7 @@ def test_a_checkpoint_that_began_as_another_runs_weights_has_two_trainings(store
     assert not judge_held_out(found)[1]
 
 
+@pytest.mark.slow
 def test_weights_that_no_run_of_the_store_wrote_need_a_name(store: Connection, tmp_path: Path) -> None:
     trainer(store, tmp_path, "t", (10,), writes=EARLIER)
     judged(store, tmp_path, CHECKPOINT)
@@ -117,6 +119,7 @@ def test_a_policy_that_was_not_trained_here_is_not_held_against_its_own_recipe_a
     assert judge_held_out(looked(store)) == (said, False)
 
 
+@pytest.mark.slow
 def test_a_named_run_is_added_to_those_that_are_known_and_must_exist(store: Connection, tmp_path: Path) -> None:
     trainer(store, tmp_path, "t", (10,))
     trainer(store, tmp_path, "other", (2,), writes=EARLIER)

@@ -74,6 +74,7 @@ def test_promise_11_foreign_text_makes_no_element_of_a_page(store: Connection, t
     assert "&lt;b&gt;" in text
 
 
+@pytest.mark.slow
 def test_a_page_asks_nothing_of_a_network_and_runs_nothing(trained: Report) -> None:
     read = Reader(report_page(trained))
     names = {name for _, attributes in read.elements for name in attributes}

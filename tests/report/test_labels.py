@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from agentgym_cli.report.html_report import report_page
 from agentgym_cli.report.markdown import render
 from agentgym_cli.report.model import Report
@@ -26,6 +28,7 @@ def sampled(store: Connection, folder: Path) -> Report:
     return report_of(store, folder / "r1", [make_run(), make_segment(), *records])
 
 
+@pytest.mark.slow
 def test_a_category_whose_interval_is_made_otherwise_says_so_in_its_row(store: Connection, tmp_path: Path) -> None:
     report = sampled(store, tmp_path)
     (part,) = report.parts
@@ -38,12 +41,14 @@ def test_a_category_whose_interval_is_made_otherwise_says_so_in_its_row(store: C
     assert "wilson over tasks" not in next(line for line in render(report).splitlines() if line.startswith("| many |"))
 
 
+@pytest.mark.slow
 def test_rows_made_alike_need_no_label_of_their_own(store: Connection, tmp_path: Path) -> None:
     records = [record for task in range(6) for record in settled(make_scheduled(task, category=f"depth {task % 2}"), "success")]
     report = report_of(store, tmp_path / "r1", [make_run(), make_segment(), *records])
     assert "categories as their rows say" not in printed(report)
 
 
+@pytest.mark.slow
 def test_the_cluster_bootstrap_stands_beside_the_t_interval_in_every_form(store: Connection, tmp_path: Path) -> None:
     report = sampled(store, tmp_path)
     whole = report.parts[0].accounting.end_to_end.beside

@@ -134,6 +134,7 @@ def test_a_run_that_has_not_ended_has_spent_what_its_attempts_say() -> None:
     assert "going on" in (unknown.clock_seconds.why or "")
 
 
+@pytest.mark.slow
 def test_spending_counts_retried_and_superseded_attempts_and_latency_every_turn(store: Connection, tmp_path: Path) -> None:
     scheduled = make_scheduled(0, phase="train", split="train", step=2)
     turns = tuple(make_turn(number, env_seconds=number / 100, policy_seconds=number / 10) for number in range(1, 102))

@@ -314,6 +314,7 @@ def test_promise_12_every_count_can_be_followed_to_rows_and_the_run_to_its_lock(
     assert [checkpoint.path for checkpoint in report.checkpoints] == ["checkpoints/6"]
 
 
+@pytest.mark.slow
 def test_a_run_is_reported_from_a_store_file_by_name_beginning_or_folder(tmp_path: Path) -> None:
     database = tmp_path / "x.duckdb"
     for run in ("craft-1a", "craft-1b", "walk-2"):

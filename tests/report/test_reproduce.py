@@ -22,17 +22,20 @@ def pointers_of(store: Connection, folder: Path, policy: str, frozen: str = "{}"
     return {pointer.what: pointer.how for pointer in report_of(store, folder / "r1", records).reproduce}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["oracle", "random"])
 def test_a_baseline_is_named(store: Connection, tmp_path: Path, policy: str) -> None:
     assert pointers_of(store, tmp_path, policy)["run it again"] == f"agentgym eval runs/r1/frozen.json --policy {policy}"
 
 
+@pytest.mark.slow
 def test_a_script_is_named_by_its_content_and_where_its_path_is(store: Connection, tmp_path: Path) -> None:
     pointers = pointers_of(store, tmp_path, f"scripted, script {_SCRIPT}")
     assert pointers["run it again"] == "agentgym eval runs/r1/frozen.json --policy scripted --script SCRIPT"
     assert pointers["who acts"] == f"SCRIPT is the file with SHA-256 {_SCRIPT}; runs/r1/policy.json has its path"
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_a_run_in_the_store_is_named_by_its_folder(store: Connection, tmp_path: Path) -> None:
     kept = CheckpointRecord(run="taught", segment=1, step=6, path="checkpoints/step-000006", digest=_WEIGHTS)
     other = CheckpointRecord(run="taught", segment=1, step=3, path="checkpoints/step-000003", digest="e" * 64)
@@ -42,12 +45,14 @@ def test_a_checkpoint_of_a_run_in_the_store_is_named_by_its_folder(store: Connec
     assert pointers["who acts"] == f"the weights of step 6 with SHA-256 {_WEIGHTS}, which taught wrote"
 
 
+@pytest.mark.slow
 def test_a_checkpoint_that_no_run_of_the_store_wrote_is_said_to_be_unknown(store: Connection, tmp_path: Path) -> None:
     pointers = pointers_of(store, tmp_path, f"checkpoint of step 6, weights {_WEIGHTS}")
     assert pointers["run it again"] == "agentgym eval runs/r1/frozen.json --checkpoint CHECKPOINT"
     assert "which no run of this store wrote; runs/r1/policy.json has its path" in pointers["who acts"]
 
 
+@pytest.mark.slow
 def test_an_endpoint_is_named_with_its_model_and_its_keys_variable(store: Connection, tmp_path: Path) -> None:
     pointers = pointers_of(store, tmp_path, "endpoint, chat: a model, 4,096 tokens", _ENDPOINT)
     words = ["agentgym", "eval", "runs/r1/frozen.json", "--endpoint", "http://127.0.0.1:8000/v1", "--model", "a model"]
@@ -55,5 +60,6 @@ def test_an_endpoint_is_named_with_its_model_and_its_keys_variable(store: Connec
     assert "its key is read from MODEL_KEY" in pointers["who acts"]
 
 
+@pytest.mark.slow
 def test_a_run_with_drift_says_what_its_command_needs(store: Connection, tmp_path: Path) -> None:
     assert "--allow-drift" in pointers_of(store, tmp_path, "oracle", drift=("another prompt",))["drift"]

@@ -101,6 +101,7 @@ def test_promise_04_what_imported_files_do_not_say_is_not_zero(store: Connection
     assert {each.what: each.value for each in report.spending.per_success}["seconds on the clock"] is None
 
 
+@pytest.mark.slow
 def test_no_form_shows_zeroes_of_imported_files(store: Connection, tmp_path: Path) -> None:
     report = imported(store, tmp_path, [1.0, 0.0, 0.0])
     for text in (printed(report), render(report), report_page(report)):
@@ -116,6 +117,7 @@ def test_promise_01_an_attempt_without_an_outcome_is_missing_and_no_missing_atte
     assert part.spent.attempts == 2
 
 
+@pytest.mark.slow
 def test_promise_04_a_run_without_any_outcome_claims_nothing(store: Connection, tmp_path: Path) -> None:
     records = [make_run(verb="eval", policy="oracle"), make_segment(), *evaluation(["missing"] * 96), make_segment(ended=NOW, status="finished")]
     report = report_of(store, tmp_path / "r1", records)
@@ -149,6 +151,7 @@ def test_what_is_left_out_follows_from_the_frozen_choice(frozen: str, tasks: int
     assert choice_of(read_facts(frozen), "test", tasks=tasks, begun=begun) == expected
 
 
+@pytest.mark.slow
 def test_promise_01_a_schedule_that_was_cut_short_is_no_choice(store: Connection, tmp_path: Path) -> None:
     scheduled = [record for number in range(15) for sample in range(2) for record in settled(make_scheduled(number, sample=sample), "missing")]
     report = report_of(store, tmp_path / "r1", [make_run(verb="eval", frozen=SAMPLED), make_segment(), *scheduled])

@@ -43,6 +43,7 @@ def release(process: subprocess.Popen[str]) -> None:
     process.wait(timeout=30)
 
 
+@pytest.mark.slow
 def test_a_held_store_is_busy_and_its_holder_is_named(tmp_path: Path, store: Path, holder: subprocess.Popen[str]) -> None:
     run_dir = write_journal(tmp_path / "r1", [make_run(), make_segment()])
     pauses: list[float] = []

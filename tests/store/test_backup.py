@@ -48,6 +48,7 @@ def test_a_store_of_the_first_version_keeps_its_rows_and_gets_what_reports_count
         assert rows_of(opened, "select seed, imported from runs") == [(7, None)]
 
 
+@pytest.mark.slow
 def test_the_copy_is_the_store_as_it_was_and_is_named_after_the_migration(old: Path) -> None:
     before = old.read_bytes()
     with open_for_writing(old):
@@ -59,6 +60,7 @@ def test_the_copy_is_the_store_as_it_was_and_is_named_after_the_migration(old: P
     assert sorted(path.name for path in old.parent.iterdir()) == ["old.duckdb", copy.name]
 
 
+@pytest.mark.slow
 def test_another_copy_under_that_name_is_left_alone(old: Path) -> None:
     copy = old.with_name("old.duckdb.before-m003_drift")
     copy.write_bytes(b"mine")
@@ -81,6 +83,7 @@ def test_where_no_copy_can_be_written_nothing_is_changed(old: Path, monkeypatch:
     assert [path.name for path in old.parent.iterdir()] == ["old.duckdb"]
 
 
+@pytest.mark.slow
 def test_a_new_or_empty_store_needs_no_copy(tmp_path: Path) -> None:
     duckdb.connect(str(tmp_path / "empty.duckdb")).close()
     for name in ("new.duckdb", "empty.duckdb"):

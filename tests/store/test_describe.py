@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from agentgym_cli.store.db import Connection, rows_of
 from agentgym_cli.store.describe import current_page, describe_store
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "store.md"
 
 
+@pytest.mark.slow
 def test_the_page_is_current() -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert page == current_page(page), "python -m agentgym_cli.store.describe docs/store.md brings it up to date"

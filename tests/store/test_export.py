@@ -37,6 +37,7 @@ def test_every_table_and_view_is_a_file_with_the_same_rows(database: Path, tmp_p
     assert parquet.ParquetFile(tmp_path / "out" / "turns.parquet").metadata.row_group(0).column(0).compression == "ZSTD"
 
 
+@pytest.mark.slow
 def test_promise_11_a_runs_name_is_a_value_and_never_a_path(database: Path, tmp_path: Path) -> None:
     with open_for_reading(database) as connection:
         files = export_parquet(connection, tmp_path / "deep" / "out")
@@ -44,6 +45,7 @@ def test_promise_11_a_runs_name_is_a_value_and_never_a_path(database: Path, tmp_
     assert len(files) == len(list(tmp_path.rglob("*.parquet")))
 
 
+@pytest.mark.slow
 def test_files_that_are_there_are_kept_unless_force_is_given(database: Path, tmp_path: Path) -> None:
     (tmp_path / "turns.parquet").write_bytes(b"mine")
     with open_for_reading(database) as connection:

@@ -106,6 +106,7 @@ def test_throughput_counts_retries_and_errors_as_spent(loaded: Connection) -> No
     ]
 
 
+@pytest.mark.slow
 def test_what_reports_count_is_what_the_records_say_with_one_segment_and_with_two(store: Connection, tmp_path: Path) -> None:
     later = [replace(record, segment=2) for record in train(2, 5, "success", 6)]
     load_into(store, write_journal(tmp_path / "r1", RECORDS))

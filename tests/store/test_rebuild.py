@@ -36,6 +36,7 @@ def test_promise_12_a_rebuilt_store_equals_the_loaded_one(tmp_path: Path) -> Non
     assert sorted(path.name for path in tmp_path.iterdir()) == ["runs", "x.duckdb"]
 
 
+@pytest.mark.slow
 def test_a_store_that_cannot_be_opened_is_moved_aside(tmp_path: Path) -> None:
     database = tmp_path / "x.duckdb"
     run = write_journal(tmp_path / "runs" / "r1", [make_run(), make_segment()])
@@ -72,6 +73,7 @@ def test_another_programs_database_is_left_alone(tmp_path: Path, made: str) -> N
     assert database.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_newer_store_is_not_made_older(tmp_path: Path) -> None:
     database = tmp_path / "x.duckdb"
     run = write_journal(tmp_path / "runs" / "r1", [make_run(), make_segment()])
@@ -110,6 +112,7 @@ def test_runs_of_another_folder_that_shares_the_store_are_not_forgotten(tmp_path
     assert sorted(path.name for path in tmp_path.iterdir()) == ["others", "runs", "x.duckdb"]
 
 
+@pytest.mark.slow
 def test_a_held_store_is_not_replaced(tmp_path: Path) -> None:
     database = tmp_path / "x.duckdb"
     load(write_journal(tmp_path / "runs" / "r1", [make_run(), make_segment()]), database)

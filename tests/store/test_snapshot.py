@@ -63,6 +63,7 @@ def in_another_process(program: str, *words: str) -> None:
     subprocess.run([sys.executable, "-c", program, *words], check=True, timeout=60)
 
 
+@pytest.mark.slow
 def test_a_writer_gets_in_while_somebody_reads_and_the_reader_sees_it_seconds_later(snapshots: Snapshots, database: Path, clock: Clock) -> None:
     with snapshots.reading() as reading:
         in_another_process(WRITE, str(database), "r2")
@@ -82,6 +83,7 @@ def test_a_store_that_has_not_changed_is_not_copied_and_its_copy_is_no_older(sna
     assert [path.name for path in snapshots.folder.iterdir()] == ["1.duckdb"]
 
 
+@pytest.mark.slow
 def test_while_a_writer_holds_the_store_the_last_copy_is_shown_with_its_age(snapshots: Snapshots, database: Path, clock: Clock) -> None:
     runs(snapshots)
     in_another_process(WRITE, str(database), "r2")
@@ -98,6 +100,7 @@ def test_while_a_writer_holds_the_store_the_last_copy_is_shown_with_its_age(snap
     assert runs(snapshots) == ["r1", "r2"]
 
 
+@pytest.mark.slow
 def test_a_reader_keeps_its_copy_until_it_is_done(snapshots: Snapshots, database: Path, clock: Clock) -> None:
     with snapshots.reading() as old:
         in_another_process(WRITE, str(database), "r2")
@@ -107,6 +110,7 @@ def test_a_reader_keeps_its_copy_until_it_is_done(snapshots: Snapshots, database
     assert [path.name for path in snapshots.folder.iterdir()] == ["2.duckdb"]
 
 
+@pytest.mark.slow
 def test_nothing_can_be_written_and_the_store_stays_byte_for_byte(snapshots: Snapshots, database: Path) -> None:
     before = database.read_bytes()
     with pytest.raises(StoreError), snapshots.reading() as reading:
@@ -114,6 +118,7 @@ def test_nothing_can_be_written_and_the_store_stays_byte_for_byte(snapshots: Sna
     assert (runs(snapshots), database.read_bytes()) == (["r1"], before)
 
 
+@pytest.mark.slow
 def test_a_store_of_an_older_version_is_brought_up_to_date_in_the_copy_alone(tmp_path: Path, clock: Clock) -> None:
     old = tmp_path / "old.duckdb"
     with connect(old, read_only=False, patience=ONCE) as connection:
@@ -131,6 +136,7 @@ def test_a_question_that_takes_too_long_is_broken_off(snapshots: Snapshots) -> N
         rows_of(reading.connection, "select count(*) from range(1000000000) a, range(1000) b where a.range % 7 = b.range % 5")
 
 
+@pytest.mark.slow
 def test_questions_behind_one_that_took_too_long_are_broken_off_too(snapshots: Snapshots) -> None:
     with pytest.raises(TookTooLong), snapshots.reading(0.0) as reading:
         for _ in range(1000):

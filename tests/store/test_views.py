@@ -75,6 +75,7 @@ def test_promise_10_a_superseded_episode_that_did_not_run_again_yet_is_not_count
     assert episodes(store) == {key(1): "success"}
 
 
+@pytest.mark.slow
 def test_promise_10_the_lowest_resume_of_all_later_segments_decides(store: Connection, tmp_path: Path) -> None:
     segments = [
         [make_run(), make_segment(1), *[record for step in range(1, 5) for record in train(step, 1, "failure")]],

@@ -106,6 +106,7 @@ def test_a_folder_without_a_frozen_run_is_refused(tmp_path: Path) -> None:
             ask(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_check_says_item_by_item_what_is_the_same_and_raises_for_what_is_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = started(toy(tmp_path))
     show_check(check_frozen(run.folder), as_json=False)
@@ -126,6 +127,7 @@ def test_a_check_says_item_by_item_what_is_the_same_and_raises_for_what_is_not(t
     assert document["items"]["model"] == []
 
 
+@pytest.mark.slow
 def test_a_comparison_tells_what_can_change_results_from_what_cannot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     recipe = toy(tmp_path)
     one, other = started(recipe), started(recipe, "store.database=other.duckdb", "train.steps=21")

@@ -25,6 +25,7 @@ def test_two_starts_of_one_second_get_folders_of_their_own(tmp_path: Path) -> No
     assert {read_frozen(run.folder / FROZEN_FILE).digest for run in (first, second, third)} == {wanted.frozen.digest}
 
 
+@pytest.mark.slow
 def test_many_starts_at_once_share_no_folder(tmp_path: Path) -> None:
     wanted = prepared(toy(tmp_path))
     with ThreadPoolExecutor(8) as pool:
@@ -55,6 +56,7 @@ def test_what_servers_say_is_kept_in_the_frozen_run_and_changes_no_digest(tmp_pa
     assert (kept.digest, kept.observed) == (run.frozen.digest, {"env.world": "served by this program: textcraft"})
 
 
+@pytest.mark.slow
 def test_a_new_run_of_a_frozen_run_does_not_inherit_what_was_observed_elsewhere(tmp_path: Path) -> None:
     run = claim_folder(prepared(toy(tmp_path)), Silent())
     keep_observed(run, {"http://127.0.0.1:1": "HTTP 200: hello"})

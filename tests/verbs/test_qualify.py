@@ -52,6 +52,7 @@ def test_a_template_that_rewrites_history_fails_with_the_way_out_and_is_known_wh
     assert said == {**dict.fromkeys(CHECKS, "pass"), "template": "known deviation"}
 
 
+@pytest.mark.slow
 def test_what_needs_a_failed_check_is_not_made(tmp_path: Path) -> None:
     found = qualified(chat_recipe(tmp_path, ENDLESS))
     assert results(found) == {"architecture": "pass", "template": "fail", "masks": "n/a", "stop": "n/a", "logprobs": "n/a"}
@@ -91,6 +92,7 @@ def test_promise_09_a_run_is_refused_by_the_checks_that_need_no_weights(tmp_path
     assert "logprobs" not in CHEAP
 
 
+@pytest.mark.slow
 def test_a_run_does_not_play_by_a_template_that_rewrites_history_unless_it_appends(tmp_path: Path) -> None:
     refused = resolve(chat_recipe(tmp_path, FORGETFUL), ())
     with pytest.raises(PolicyError, match=r"prompt\.history is exact"):

@@ -45,6 +45,7 @@ def test_promise_07_the_instructions_are_those_of_the_action_format_and_part_of_
     assert run.frozen.parts["prompt"] == {name: file_digest(DIALECTS / name)}
 
 
+@pytest.mark.slow
 def test_what_a_success_means_is_frozen_with_the_run(tmp_path: Path) -> None:
     rules = prepared(write_recipe(tmp_path, SCIWORLD)).frozen.parts["rules"]
     assert rules["the dialect's semantics"].startswith("all points of the task (score 100)")

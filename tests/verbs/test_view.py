@@ -29,6 +29,7 @@ def test_a_store_that_is_not_there_is_refused(tmp_path: Path) -> None:
         view_store(asked(tmp_path), refuse)
 
 
+@pytest.mark.slow
 def test_a_run_that_is_not_there_and_a_port_that_is_taken_are_refused(tmp_path: Path) -> None:
     load(write_journal(tmp_path / "r1", [make_run(), make_segment()]), tmp_path / "store.duckdb")
     with pytest.raises(StoreError, match="there is none in this store"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from html import unescape
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -35,6 +36,7 @@ def test_control_characters_are_carets_and_direction_marks_their_numbers() -> No
     assert TAG.sub("", one_line("a\nb\tc").text) == "a↵b^Ic"
 
 
+@pytest.mark.slow
 def test_promise_11_no_page_lets_foreign_text_act(read: Reader) -> None:
     for path, query in (("", ""), ("run", "run=h+%3Cb%3E"), ("episodes", "run=h+%3Cb%3E"), ("episode", EPISODE), ("export.html", EPISODE)):
         page = read(path, query)

@@ -26,6 +26,7 @@ def row_of(page: str, name: str) -> str:
     return next(words(row) for row in re.findall(r"<tr[ >].*?</tr>", page, re.DOTALL) if name in words(row))
 
 
+@pytest.mark.slow
 def test_promise_04_a_run_is_listed_with_both_denominators(read: Reader) -> None:
     found = row_of(read("").text, "a textcraft_grpo")
     # Of ten scheduled, eight are scored and four of these successes; one is an infra error, one is missing.

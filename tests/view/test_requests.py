@@ -9,6 +9,7 @@ from agentgym_cli.view.requests import POLICY, Answer, Gate
 from tests.view.conftest import PORT, TOKEN, Reader
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT"])
 def test_nothing_but_reading_is_answered(read: Reader, method: str) -> None:
     page = read("", method=method)
