@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from agentgym_cli.report import phrases
-from agentgym_cli.report.accounting import account_rows
+from agentgym_cli.report.accounting import account_rows, untold
 from agentgym_cli.report.blocks import Bars, Prose, Section
 from agentgym_cli.report.face import standing
 from agentgym_cli.report.figures import Accounting, Rate
@@ -76,7 +76,7 @@ def _head(asked: Asked, run: RunRow) -> tuple[str, Accounting | None, str]:
     part = _judged(rows)
     if part is None:
         return phrases.NO_DATA, None, progress
-    return part_name(part), account_rows(of_part(rows, part)), progress
+    return part_name(part), account_rows(of_part(rows, part), infra_unknown=untold(run.imported)), progress
 
 
 def _judged(rows: Sequence[CountsRow]) -> Part | None:
@@ -175,7 +175,7 @@ def _parts(asked: Asked, run: RunRow, rows: Sequence[CountsRow], parts: Iterable
     names = ("", "scheduled", "end to end", "conditional", "infra", "worst to best", "failure", "infra error", "missing")
     shown: list[list[Child]] = []
     for part in parts:
-        found = account_rows(of_part(rows, part))
+        found = account_rows(of_part(rows, part), infra_unknown=untold(run.imported))
         words = words_of(run.run, part)
         outcomes = (("failure", found.failure), ("infra_error", found.infra_error), ("missing", found.missing))
         counted = [
@@ -221,7 +221,13 @@ def _categories(asked: Asked, run: RunRow, rows: Sequence[CountsRow], parts: Seq
         found = [row for row in of_part(rows, part) if row.category]
         for row in found if len(found) > 1 else ():
             words = words_of(run.run, part) | {"category": row.category}
-            shown.append([anchor(one_line(row.category, 60), asked.link("episodes", words)), part_name(part), *_figures(account_rows([row]))])
+            shown.append(
+                [
+                    anchor(one_line(row.category, 60), asked.link("episodes", words)),
+                    part_name(part),
+                    *_figures(account_rows([row], infra_unknown=untold(run.imported))),
+                ]
+            )
     if shown:
         names = ("category", "part", "end to end", "conditional", "infra", "worst to best")
         yield element("section", element("h2", "By category"), table("Success by category", names, shown))
