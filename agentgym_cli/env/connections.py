@@ -15,6 +15,8 @@ MAX_HEAD_BYTES = 64 * 1024
 _LONG_HEAD = f"more than {MAX_HEAD_BYTES} bytes of headers"
 _QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
 """Linux only, and it holds for the next few segments only."""
+_CLOSING_TURNS = 100
+"""Turns of the loop after which a socket that was given up is closed; one is enough as a rule."""
 _WIRE_SHARE = 8
 """A reply may take this many times its largest body on the wire: chunks of one byte take six."""
 
@@ -212,11 +214,15 @@ class ConnectionPool:
             self._idle.setdefault(origin, deque()).append(connection)
         return answer
 
-    def close(self) -> None:
-        """End all connections, those with a call under way too."""
+    async def close(self) -> None:
+        """End all connections, those with a call under way too, and return once their sockets are closed."""
+        self._idle.clear()
         for connection in tuple(self.open):
             connection.close()
-        self._idle.clear()
+        for _ in range(_CLOSING_TURNS):
+            if not self.open:
+                break
+            await asyncio.sleep(0)
 
     def _kept(self, origin: Origin) -> Connection | None:
         idle = self._idle.get(origin)

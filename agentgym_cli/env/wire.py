@@ -7,6 +7,7 @@ import errno
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import TracebackType
 
 import aiohttp
 import httpx
@@ -100,8 +101,14 @@ class DirectClient(httpx.AsyncClient):
 
     async def aclose(self) -> None:
         """Close every connection."""
-        self._pool.close()
+        await self._pool.close()
         await super().aclose()
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None = None, exc_value: BaseException | None = None, traceback: TracebackType | None = None
+    ) -> None:
+        await self._pool.close()
+        await super().__aexit__(exc_type, exc_value, traceback)
 
     def sockets(self) -> aiohttp.ClientSession:
         """Where WebSockets are opened: over the same connections, which end with this client. A redirect is refused here too."""

@@ -155,6 +155,24 @@ async def test_closing_the_client_ends_a_call_under_way():
     assert caught.value.cause is InfraCause.RESET
 
 
+@pytest.mark.parametrize("leave", ["the block", "aclose"])
+async def test_a_client_that_is_closed_leaves_no_socket_open(leave):
+    talk, _ = await answering(WHOLE, WHOLE)
+    async with listening(talk) as url:
+        http = build_http()
+        pool = http.network()
+        if leave == "aclose":
+            await exchange(http, a_call(url), seconds=5)
+            kept = list(pool.open)
+            await http.aclose()
+        else:
+            async with http:
+                await exchange(http, a_call(url), seconds=5)
+                kept = list(pool.open)
+        assert [connection.usable for connection in kept] == [False]
+        assert pool.open == set()
+
+
 async def test_a_server_that_speaks_no_tls_is_a_connect_failure_that_says_so():
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
