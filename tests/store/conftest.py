@@ -1,4 +1,4 @@
-"""An empty store in memory: made once, emptied after each test."""
+"""An empty store in memory: made once, emptied before and after each test."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ def migrated() -> Iterator[Connection]:
 
 @pytest.fixture
 def store(migrated: Connection) -> Iterator[Connection]:
+    empty(migrated)
     yield migrated
     empty(migrated)
 
