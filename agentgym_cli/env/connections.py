@@ -204,11 +204,12 @@ class ConnectionPool:
     async def ask(self, origin: Origin, head: bytes, content: bytes) -> Answer:
         """One call, sent once. Raises ConnectionRefused, ConnectionBroken, NotHttp, BodyTooLong. A call that is given up ends its connection."""
         connection = self._kept(origin) or await self._connected(origin)
+        answer = None
         try:
             answer = await connection.ask(head, content)
-        except BaseException:
-            connection.close()
-            raise
+        finally:
+            if answer is None:
+                connection.close()
         if connection.usable:
             connection.since = asyncio.get_running_loop().time()
             self._idle.setdefault(origin, deque()).append(connection)

@@ -120,13 +120,13 @@ class Snapshots:
     def _taken(self, patience: Patience) -> _Copy:
         self._number += 1
         path = self.folder / f"{self._number}.duckdb"
-        began = self.clock()
+        began, connection = self.clock(), None
         try:
             stamp = _copied(self.database, path, patience)
             connection = _opened(path)
-        except BaseException:
-            _remove(path)
-            raise
+        finally:
+            if connection is None:
+                _remove(path)
         self._checked, self._trouble = self.clock(), None
         self._due = self._checked + max(self.every, _SHARE * (self._checked - began))
         return _Copy(path=path, connection=connection, stamp=stamp)
