@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -89,7 +89,8 @@ def drill(drilled: Drilled, folder: Path, *, kills: int, seed: int) -> Summary:
         place = folder / f"killed-{summary.runs + 1}"
         place.mkdir()
         _until_complete(drilled, place, summary, generator, kills)
-        assert results(place) == expected, f"{place}: a killed run ended otherwise than an uninterrupted one"
+        ended_as = results(place)
+        assert ended_as == expected, f"{place}: a killed run ended otherwise than an uninterrupted one: {list(differences(expected, ended_as))[:20]}"
         summary.runs += 1
         summary.scheduled += len({record.episode for record in read_journal(_run_folder(place)) if isinstance(record, ScheduledRecord)})
     return summary
@@ -170,6 +171,18 @@ def results(place: Path) -> dict[str, Any]:
     for part in ("segments", "probes", "reproduce", "latencies", "spending"):
         document.pop(part, None)
     return {"digest": digest.json["digest"], "report": _without_times(document)}
+
+
+def differences(one: object, other: object, at: str = "") -> Iterator[str]:
+    """Where two documents differ, and in what."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in sorted(one.keys() | other.keys()):
+            yield from differences(one.get(key), other.get(key), f"{at}/{key}")
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        for place, (left, right) in enumerate(zip(one, other, strict=True)):
+            yield from differences(left, right, f"{at}/{place}")
+    elif one != other:
+        yield f"{at}: {one!r:.200} became {other!r:.200}"
 
 
 def _without_times(value: Any) -> Any:
