@@ -66,8 +66,10 @@ class LlmStub:
     open: int = 0
     most_open: int = 0
     started: list[float] = field(default_factory=list)
+    dead: bool = False
+    """Requests are no longer answered: each waits until the server that serves it ends, and is reset then."""
     stop: Callable[[], None] = lambda: None
-    """Ends the server that serves it; ``say`` may call it."""
+    """Ends the server that serves it, without another answer; ``say`` may call it, and its own request is the last that is answered."""
 
     def app(self) -> Starlette:
         """The server as an ASGI app, its base address ending in /v1."""
@@ -97,6 +99,8 @@ class LlmStub:
         self.open += 1
         self.most_open = max(self.most_open, self.open)
         try:
+            if self.dead:
+                await asyncio.sleep(10_000)
             await asyncio.sleep(self.seconds)
             return await self._answer(request.url.path, fields, number)
         finally:
@@ -198,7 +202,7 @@ def served(stub: LlmStub) -> Iterator[str]:
         server = _Server(uvicorn.Config(stub.app(), lifespan="off", log_config=None, access_log=False, timeout_graceful_shutdown=1))
 
         def stop() -> None:
-            server.should_exit = True
+            stub.dead = server.should_exit = True
 
         stub.stop = stop
         thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listening])))
