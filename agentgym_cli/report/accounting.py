@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from agentgym_cli.report.figures import Accounting, Averages, Change, Each, FirstAttempts, Ledger, Macro, Rate, Tally, Unwritten
 from agentgym_cli.report.statistics.bootstrap import ratio_bootstrap
 from agentgym_cli.report.statistics.intervals import Estimate, Interval, TaskSums, mean_of, over_tasks, wilson
-from agentgym_cli.store.rows import CountsRow, StopRow
+from agentgym_cli.store.rows import CountsRow, ReasonRow
 from agentgym_cli.store.task_rows import CellRow, StageRow
 
 
@@ -132,8 +133,8 @@ def account_cells(cells: Sequence[Cell], infra_unknown: str | None = None) -> Ac
     )
 
 
-def ledger(rows: Sequence[StopRow], *, action_induced: int, left_out: int | None) -> Ledger:
-    """Every scheduled episode of a part under its outcome and reason, from rows that have one reason each."""
+def ledger(rows: Sequence[ReasonRow], *, left_out: int | None) -> Ledger:
+    """Every scheduled episode under its outcome and reason, from rows that have one reason each; ``left_out`` is as in ``Ledger``."""
 
     def tallies(outcome: str, reasons: Sequence[str]) -> tuple[Tally, ...]:
         counted: dict[str, int] = {}
@@ -153,7 +154,7 @@ def ledger(rows: Sequence[StopRow], *, action_induced: int, left_out: int | None
         success=success,
         failure=failure,
         infra_error=infra,
-        action_induced=action_induced,
+        action_induced=sum(row.action_induced for row in rows),
         missing=missing,
         scheduled=scheduled,
         left_out=left_out,
@@ -235,6 +236,12 @@ def account_first_attempts(rows: Sequence[CountsRow]) -> FirstAttempts:
         clusters=_clusters(rows, "first_") if several else None,
     )
     return FirstAttempts(retried=_total(rows, "retried"), accounting=accounting)
+
+
+def account_first_cells(cells: Sequence[StageRow]) -> FirstAttempts:
+    """The same for tasks of training that come by kind."""
+    alone = [replace(cell, success=cell.first_success, scored=cell.first_scored, infra_error=cell.first_infra_error) for cell in cells]
+    return FirstAttempts(retried=sum(cell.tasks * cell.retried for cell in cells), accounting=account_cells(alone))
 
 
 def _clusters(rows: Sequence[CountsRow], which: str = "") -> tuple[TaskSums, TaskSums, TaskSums]:

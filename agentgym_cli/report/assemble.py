@@ -6,18 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from agentgym_cli.report.accounting import (
-    account_cells,
-    account_first_attempts,
-    account_rows,
-    averages,
-    change,
-    each,
-    ledger,
-    share,
-    untold,
-    unwritten,
-)
+from agentgym_cli.report.accounting import account_first_attempts, account_rows, averages, change, each, ledger, share, untold, unwritten
+from agentgym_cli.report.breakdown import by_category, stage_accounts
 from agentgym_cli.report.choice import UNKNOWN, choice_of
 from agentgym_cli.report.conditions import Conditions, read_conditions
 from agentgym_cli.report.degraded import degraded_run
@@ -27,7 +17,6 @@ from agentgym_cli.report.figures import FirstAttempts, Rate
 from agentgym_cli.report.frozen import FrozenFacts, read_facts
 from agentgym_cli.report.learning import assemble_learning
 from agentgym_cli.report.model import (
-    Category,
     Checkpoint,
     Comparison,
     Header,
@@ -39,7 +28,6 @@ from agentgym_cli.report.model import (
     Segment,
     Spent,
     SplitAverages,
-    StageAccount,
     Stop,
 )
 from agentgym_cli.report.papers import PaperRow, Result, beside_papers
@@ -59,9 +47,9 @@ from agentgym_cli.store.rows import (
     MetricTotals,
     PairRow,
     ProbeRow,
+    ReasonRow,
     RunRow,
     SegmentRow,
-    StopRow,
     WeightsRow,
 )
 from agentgym_cli.store.task_rows import CellRow, LatencyRow, PhaseSpendingRow, SpendingRow, StageRow
@@ -81,7 +69,7 @@ class Rows:
     run: RunRow
     segments: Sequence[SegmentRow]
     counts: Sequence[CountsRow]
-    stops: Sequence[StopRow]
+    reasons: Sequence[ReasonRow]
     attempts: Sequence[AttemptsRow]
     pairs: Sequence[PairRow]
     curve: Sequence[MetricRow]
@@ -120,7 +108,7 @@ def assemble(rows: Rows) -> Report:
         comparisons=tuple(_comparisons(rows)),
         parts=parts,
         averages=tuple(_averages(rows.counts, untold(rows.run.imported))),
-        stages=tuple(_stages(rows.stages, untold(rows.run.imported))),
+        stages=tuple(stage_accounts(rows.stages, rows.reasons, rows.run.imported)),
         spending=_spending(rows, facts, parts),
         latencies=tuple(map(_latency, rows.latencies)),
         conditions=conditions,
@@ -176,7 +164,7 @@ def _header(rows: Rows, facts: FrozenFacts) -> Header:
         created=run.created,
         ended=run.ended,
         status=run.status or "in progress",
-        outcome_from=_outcome_from(rows.counts, rows.stops),
+        outcome_from=_outcome_from(rows.counts, rows.reasons),
         semantics=facts.semantics,
         promise=promise,
         promise_note=note,
@@ -191,7 +179,7 @@ def _promise(rows: Rows) -> tuple[str, str]:
         return "equal schedules", "a served policy repeats its schedule and accounting, not its bits"
     if not any(row.scheduled > row.missing for row in rows.counts):
         return "equal schedules", "no episode has an outcome, so there are no bits to promise"
-    fired = sum(row.episodes for row in rows.stops if row.stop in _DEADLINES or row.cause == "timeout")
+    fired = sum(row.episodes for row in rows.reasons if row.stop in _DEADLINES or row.cause == "timeout")
     if any(row.drift for row in rows.segments):
         return "equal schedules", "it ran with drift, so the digest does not name all that it ran with"
     if fired:
@@ -199,7 +187,7 @@ def _promise(rows: Rows) -> tuple[str, str]:
     return "equal bits", "the same digest on the same fingerprint gives the same episodes and metrics, bit for bit"
 
 
-def _outcome_from(counts: Iterable[CountsRow], stops: Iterable[StopRow]) -> str:
+def _outcome_from(counts: Iterable[CountsRow], stops: Iterable[ReasonRow]) -> str:
     """Who decided. An episode that was cut is a failure whoever decides: only those that the world called done were asked about."""
     kept = list(counts)
     if sum(row.scheduled - row.missing for row in kept) == 0:
@@ -225,9 +213,9 @@ def _part(rows: Rows, facts: FrozenFacts, key: tuple[str, str, int | None], coun
     tasks = sum(row.tasks for row in counts)
     begun = any(row.attempts for row in rows.attempts if (row.phase, row.step) == (phase, step))
     choice = choice_of(facts, split, tasks=tasks, begun=begun) if phase.startswith("eval") else UNKNOWN
-    stops = [row for row in rows.stops if (row.phase, row.split, row.step) == key]
-    induced = sum(row.action_induced for row in counts)
-    categories = {row.category: account_rows([row], [cell for cell in cells if cell.category == row.category], infra) for row in counts}
+    reasons = [row for row in rows.reasons if (row.phase, row.split, row.step) == key]
+    kept = ledger(reasons, left_out=choice.left_out)
+    categories = by_category(counts, cells, reasons, left_out=choice.left_out, imported=rows.run.imported)
     spent = next((_spent(row, infra) for row in rows.attempts if (row.phase, row.split, row.step) == key), _NOTHING)
     took = (("tokens sampled", spent.action_tokens), ("attempt seconds", spent.seconds))
     why = _NOT_KEPT if rows.run.imported else "not recorded"
@@ -238,19 +226,20 @@ def _part(rows: Rows, facts: FrozenFacts, key: tuple[str, str, int | None], coun
         split=split,
         step=step,
         accounting=accounting,
-        ledger=ledger(stops, action_induced=induced, left_out=choice.left_out),
-        categories=tuple(Category(name=name, accounting=counted) for name, counted in categories.items() if name),
-        averages=averages("categories", accounting, categories) if len(categories) > 1 else None,
+        ledger=kept,
+        categories=tuple(category for category in categories if category.name),
+        averages=averages("categories", accounting, {each.name: each.accounting for each in categories}) if len(categories) > 1 else None,
         tries=tries(cells) if phase.startswith("eval") else (),
         tasks=tasks,
         left_out=choice.left_out,
         unwritten=unwritten(accounting, choice.planned),
-        outcome_from=_outcome_from(counts, stops),
-        stops=tuple(_stops(stops)),
-        action_induced=share(induced, accounting.infra_error, "infra error"),
+        outcome_from=_outcome_from(counts, reasons),
+        stops=tuple(_stops(reasons)),
+        action_induced=share(kept.action_induced, accounting.infra_error, "infra error"),
         truncated=_kept(rows, cut),
         invalid_actions=_kept(rows, share(sum(row.invalid_actions for row in counts), sum(row.turns for row in counts), "turn")),
         first_attempts=FirstAttempts(retried=None, accounting=None) if rows.run.imported else account_first_attempts(counts),
+        latency=next((_latency(row) for row in rows.latencies if (row.phase, row.split, row.step) == key), None),
         spent=spent,
         per_success=tuple(each(what, amount, accounting.success, why) for what, amount in took),
         rows=_episodes_sql(rows.run.run, phase, split, step),
@@ -262,12 +251,14 @@ def _kept(rows: Rows, rate: Rate) -> Rate:
     return replace(rate, value=None, why=_NOT_KEPT) if rows.run.imported and rate.value is not None else rate
 
 
-def _stops(rows: Sequence[StopRow]) -> Iterable[Stop]:
+def _stops(rows: Sequence[ReasonRow]) -> Iterable[Stop]:
     """Reasons, whatever their episodes count as, the most frequent first."""
+    found = []
     for reason, cause in dict.fromkeys((row.stop, row.cause) for row in rows):
         alike = [row for row in rows if (row.stop, row.cause) == (reason, cause)]
-        example = next((row.example for row in alike if row.example), "")
-        yield Stop(reason=reason, cause=cause, episodes=sum(row.episodes for row in alike), example=example)
+        example = min((row.example for row in alike if row.example), default="")
+        found.append(Stop(reason=reason, cause=cause, episodes=sum(row.episodes for row in alike), example=example))
+    return sorted(found, key=lambda stop: (-stop.episodes, stop.reason, stop.cause or ""))
 
 
 def _averages(counts: Sequence[CountsRow], infra: str | None) -> Iterable[SplitAverages]:
@@ -279,14 +270,11 @@ def _averages(counts: Sequence[CountsRow], infra: str | None) -> Iterable[SplitA
             yield SplitAverages(phase=phase, step=step, averages=averages("splits", account_rows(rows, infra_unknown=infra), splits))
 
 
-def _stages(rows: Sequence[StageRow], infra: str | None) -> Iterable[StageAccount]:
-    for (horizon, first, last), group in groupby(rows, key=lambda row: (row.horizon, row.first_step, row.last_step)):
-        yield StageAccount(horizon=horizon, first_step=first, last_step=last, accounting=account_cells(list(group), infra))
-
-
 def _latency(row: LatencyRow) -> Latency:
     return Latency(
         phase=row.phase,
+        split=row.split,
+        step=row.step,
         turns=row.turns,
         policy_p50=row.policy_p50,
         policy_p95=row.policy_p95,

@@ -64,7 +64,7 @@ def repeated_actions(signals: Signals) -> Verdict:
 
 def slow_world(signals: Signals) -> Verdict:
     """Time that goes to the world."""
-    known = {row.phase: row.env_p95 for row in signals.latencies if row.env_p95 is not None}
+    known = {row.phase: row.env_p95 for row in signals.latencies if row.phase and row.split is None and row.env_p95 is not None}
     total, world = signals.spending.attempt_seconds or 0.0, signals.spending.env_seconds or 0.0
     if not known and not total:
         return nothing("no times were kept")

@@ -154,7 +154,7 @@ def _part(part: Part) -> Section:
     if len(part.categories) > 1:
         names = ("category", "end to end", "conditional", "infra", "worst to best case", "missing")
         shown = tuple(_success(item.name, item.accounting, found) for item in part.categories)
-        blocks.append(Grid(caption="By category", names=names, rows=shown))
+        blocks += [Grid(caption="By category", names=names, rows=shown), sections.category_sums(part)]
     return Section(title=_name(part), blocks=(*blocks, Facts(pairs=tuple(phrases.details(part))), Code(what="Rows", text=part.rows)))
 
 

@@ -126,7 +126,8 @@ def _part(part: Part) -> str:
     title = f"## {for_markdown(part.phase)} / {for_markdown(part.split)}{weights}"
     categories = part.categories if len(part.categories) > 1 else ()
     table = _table(_SUCCESS, [_success("all", part.accounting), *(_success(item.name, item.accounting, part.accounting) for item in categories)])
-    return f"{title}\n\n{table}\n\n{_facts(phrases.details(part))}\n\nRows: {for_code(part.rows)}"
+    sums = f"\n\n{_block(sections.category_sums(part))}" if categories else ""
+    return f"{title}\n\n{table}{sums}\n\n{_facts(phrases.details(part))}\n\nRows: {for_code(part.rows)}"
 
 
 def _learning(report: Report) -> str:

@@ -57,6 +57,9 @@ class Category:
 
     name: str
     accounting: Accounting
+    """Under the retry policy; ``first_attempts`` is without it."""
+    ledger: Ledger
+    first_attempts: FirstAttempts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +116,8 @@ class Part:
     invalid_actions: Rate
     """Of turns."""
     first_attempts: FirstAttempts
+    latency: Latency | None
+    """None where no turn was kept."""
     spent: Spent
     per_success: tuple[Each, ...]
     """Over all attempts of the part that are not superseded."""
@@ -137,13 +142,21 @@ class StageAccount:
     first_step: int
     last_step: int
     accounting: Accounting
+    """Under the retry policy; ``first_attempts`` is without it."""
+    ledger: Ledger
+    first_attempts: FirstAttempts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latency:
-    """Seconds of one turn, median and 95th percentile, over the turns of a phase that were kept."""
+    """Seconds of one turn, median and 95th percentile, over the turns of a part of a run that were kept."""
 
-    phase: str
+    phase: str | None
+    """None: the whole run, which is all of its environment."""
+    split: str | None
+    """None: all splits of the phase."""
+    step: int | None
+    """Step of the weights; None for all, and in training."""
     turns: int
     policy_p50: float | None
     policy_p95: float | None

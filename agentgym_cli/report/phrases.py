@@ -6,8 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from agentgym_cli.report.figures import Accounting, Change, FirstAttempts, Rate, Unwritten
-from agentgym_cli.report.model import Groups, Part, Probe, Segment, Spent, Stop
+from agentgym_cli.report.figures import Accounting, Change, FirstAttempts, Ledger, Rate, Unwritten
+from agentgym_cli.report.model import Groups, Latency, Part, Probe, Segment, Spent, Stop
 
 NO_DATA = "n/a"
 _FRACTION = re.compile(r"(?<=:[0-9]{2})\.[0-9]+")
@@ -122,7 +122,15 @@ def stop(item: Stop) -> str:
     return f"{item.reason} ({item.cause}) {item.episodes:,}" if item.cause else f"{item.reason} {item.episodes:,}"
 
 
-def without_retries(first: FirstAttempts) -> str:
+def counted(found: Ledger, first: FirstAttempts) -> str:
+    """The sum of all that was scheduled, and what the first attempts alone would have given where that is something else."""
+    said = [found.sentence]
+    said += [f"{found.action_induced:,} of the infra errors came back on the same action"] if found.action_induced else []
+    said += [f"first attempts only: {first_attempts(first)}"] if first.retried else []
+    return "; ".join(said)
+
+
+def first_attempts(first: FirstAttempts) -> str:
     """What the first attempts alone would have given, with both denominators."""
     accounting = first.accounting
     if accounting is None or first.retried is None:
@@ -130,10 +138,10 @@ def without_retries(first: FirstAttempts) -> str:
     if accounting.scheduled and accounting.missing == accounting.scheduled:
         return f"{NO_DATA}: {accounting.end_to_end.why}"
     if first.retried == 0:
-        return "the same, no episode was tried again"
+        return "the same as under the retry policy: no episode was tried again"
     named = (("end to end", accounting.end_to_end), ("conditional", accounting.conditional), ("infra", accounting.infra_share))
     shares = ", ".join(f"{percent(rate.value)} {name} ({of(rate) if rate.value is None else interval(rate)})" for name, rate in named)
-    return f"{shares}, {extremes(accounting)} worst to best; {first.retried:,} episodes were tried again"
+    return f"{shares}, {extremes(accounting)} worst to best; tried again under the retry policy: {first.retried:,}"
 
 
 def spent(item: Spent) -> str:
@@ -143,6 +151,15 @@ def spent(item: Spent) -> str:
     kept += [f"{duration(item.seconds)} summed over attempts"] if item.seconds is not None else []
     lacking = [name for value, name in ((item.turns, "turns"), (item.action_tokens, "action tokens"), (item.seconds, "time")) if value is None]
     return ", ".join(kept) + (f"; {' and '.join(lacking)} {NO_DATA}: not kept" if lacking else "")
+
+
+def latency(item: Latency) -> str:
+    """``policy p50 0.5 s, p95 0.9 s; world p50 0.01 s, p95 0.02 s; of 800 turns that were kept``."""
+    named = (("policy", item.policy_p50, item.policy_p95), ("world", item.env_p50, item.env_p95))
+    said = [
+        f"{who} {NO_DATA}: not kept" if p50 is None or p95 is None else f"{who} p50 {number(p50)} s, p95 {number(p95)} s" for who, p50, p95 in named
+    ]
+    return "; ".join([*said, f"of {item.turns:,} turns that were kept"])
 
 
 def groups(item: Groups) -> str:
@@ -184,11 +201,12 @@ def details(part: Part) -> list[tuple[str, str]]:
     found += [
         ("truncated", shared(part.truncated, "episodes")),
         ("invalid actions", shared(part.invalid_actions, "turns")),
-        ("without retries", without_retries(part.first_attempts)),
+        ("first attempts only", first_attempts(part.first_attempts)),
         ("tasks", f"{part.tasks:,}" + (f", {part.left_out:,} more not scheduled by choice" if part.left_out else "")),
         ("outcome from", part.outcome_from),
         ("intervals", methods(part.accounting) + _categories_too(part)),
         *([("cluster bootstrap", bootstraps(part.accounting))] if bootstraps(part.accounting) else []),
+        *([("turns", latency(part.latency))] if part.latency else []),
         ("spent", spent(part.spent)),
     ]
     return found

@@ -8,7 +8,7 @@ from agentgym_cli.report import phrases
 from agentgym_cli.report.blocks import Block, Code, Facts, Grid, Prose, Section
 from agentgym_cli.report.estimates import estimates
 from agentgym_cli.report.figures import Averages, Macro
-from agentgym_cli.report.model import Matrix, Report
+from agentgym_cli.report.model import Latency, Matrix, Part, Report
 from agentgym_cli.report.paper_rows import paper_grids
 from agentgym_cli.report.spending import Amount, PhaseSpending
 from agentgym_cli.report.tries import TaskMean
@@ -135,7 +135,14 @@ def stages(report: Report) -> list[Section]:
         where = f"horizon {item.horizon}\nsteps {item.first_step} to {item.last_step}"
         rows.append((where, *shares, phrases.percent(found.infra_share.value), extremes))
     names = ("stage", "end to end", "conditional", "infra", "worst to best")
-    return [Section(title="Training by stage of the horizon", blocks=(Grid(caption="Stages", names=names, rows=tuple(rows)),))] if rows else []
+    grid = Grid(caption="Stages, under the retry policy", names=names, rows=tuple(rows))
+    sums = Facts(pairs=tuple((f"horizon {item.horizon}", phrases.counted(item.ledger, item.first_attempts)) for item in report.stages))
+    return [Section(title="Training by stage of the horizon", blocks=(grid, sums))] if rows else []
+
+
+def category_sums(part: Part) -> Facts:
+    """Where the episodes of every category of a part went."""
+    return Facts(pairs=tuple((item.name, phrases.counted(item.ledger, item.first_attempts)) for item in part.categories))
 
 
 def spending(report: Report) -> list[Section]:
@@ -161,7 +168,7 @@ def spending(report: Report) -> list[Section]:
     if len(found.phases) > 1:
         blocks.append(_phases(found.phases))
     if report.latencies:
-        blocks.append(_latencies(report))
+        blocks.append(_latencies(report.header.env, report.latencies))
     return [Section(title="Spending and latency", blocks=tuple(blocks)), *estimates(report)]
 
 
@@ -179,17 +186,23 @@ def _amount(amount: Amount) -> str:
     return phrases.number(amount.value)
 
 
-def _latencies(report: Report) -> Grid:
-    rows = tuple(
-        (
-            item.phase,
-            f"{item.turns:,}",
-            *("not kept" if value is None else phrases.number(value) for value in (item.policy_p50, item.policy_p95, item.env_p50, item.env_p95)),
-        )
-        for item in report.latencies
-    )
-    names = ("phase", "turns kept", "policy p50", "policy p95", "world p50", "world p95")
-    return Grid(caption="Seconds of one turn, median and 95th percentile", names=names, rows=rows)
+def _latencies(env: str, found: Sequence[Latency]) -> Grid:
+    """The whole run, which is all of its environment, each phase, and each split where a phase has several."""
+    names = ("", "turns kept", "policy p50", "policy p95", "world p50", "world p95")
+    phases = [item for item in found if item.phase is not None and item.split is None]
+    several = {item.phase for item in phases if sum(each.split is not None and each.phase == item.phase for each in found) > 1}
+    whole = [item for item in found if item.phase is None] if len(phases) != 1 else []
+    rows = [(env, *_times(item)) for item in whole]
+    for phase in phases:
+        rows.append((str(phase.phase), *_times(phase)))
+        parts = [item for item in found if item.split is not None and item.phase == phase.phase] if phase.phase in several else []
+        rows += [(f"  {item.split}" + ("" if item.step is None else f", step {item.step}"), *_times(item)) for item in parts]
+    return Grid(caption="Seconds of one turn, median and 95th percentile", names=names, rows=tuple(rows))
+
+
+def _times(item: Latency) -> tuple[str, ...]:
+    quantiles = (item.policy_p50, item.policy_p95, item.env_p50, item.env_p95)
+    return (f"{item.turns:,}", *("not kept" if value is None else phrases.number(value) for value in quantiles))
 
 
 def papers(report: Report, *, brief: bool) -> list[Section]:

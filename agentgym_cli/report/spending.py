@@ -109,7 +109,7 @@ def spend_phases(
     rows: Sequence[PhaseSpendingRow], turns: Sequence[LatencyRow], facts: FrozenFacts, successes: Mapping[str, int], *, imported: bool = False
 ) -> tuple[PhaseSpending, ...]:
     """Add up phases, in the order of ``successes``, which are by phase."""
-    read = {row.phase: row.tokens_read for row in turns}
+    read = {row.phase: row.tokens_read for row in turns if row.split is None}
     order = list(successes)
     ordered = sorted(rows, key=lambda row: order.index(row.phase) if row.phase in order else len(order))
     return tuple(_phase(row, read.get(row.phase), facts, successes.get(row.phase, 0), imported=imported) for row in ordered)

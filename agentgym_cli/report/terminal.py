@@ -190,6 +190,7 @@ def _part(page: _Page, part: Part) -> None:
     page.table(["", "share", "of", "95% interval"], rows)
     if len(part.categories) > 1:
         _categories(page, part)
+        page.block(sections.category_sums(part))
     page.facts(phrases.details(part))
 
 

@@ -17,6 +17,7 @@ from agentgym_cli.store.rows import (
     MetricTotals,
     PairRow,
     ProbeRow,
+    ReasonRow,
     RunRow,
     SegmentRow,
     StopRow,
@@ -24,7 +25,7 @@ from agentgym_cli.store.rows import (
 )
 
 R = TypeVar("R")
-P = TypeVar("P", CountsRow, StopRow, AttemptsRow, MetricRow, MetricTotals)
+P = TypeVar("P", CountsRow, StopRow, ReasonRow, AttemptsRow, MetricRow, MetricTotals)
 
 _STEP = "case when phase in ('train', 'warm_start') then null else step end"
 _PHASES = ("warm_start", "demonstrate", "eval_before", "explore", "train", "eval_during", "eval_after", "eval")

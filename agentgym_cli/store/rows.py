@@ -119,6 +119,26 @@ class StopRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReasonRow:
+    """The same, by category and horizon too."""
+
+    phase: str
+    split: str
+    step: int | None
+    category: str
+    horizon: int | None
+    """None where it was not kept."""
+    stop: str
+    cause: str | None
+    outcome: str
+    episodes: int
+    action_induced: int
+    """Of infra errors, those that came back on the same action."""
+    example: str
+    """A message of one of them; foreign text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptsRow:
     """Attempts of a phase and split, all of them: what was spent."""
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from agentgym_cli.store.db import Connection
-from agentgym_cli.store.queries import fetch
+from agentgym_cli.store.queries import by_phase, fetch
+from agentgym_cli.store.rows import ReasonRow
 from agentgym_cli.store.task_rows import CellRow, LatencyRow, PhaseSpendingRow, SpendingRow, StageRow, TaskRow
 
 _STEP = "case when phase in ('train', 'warm_start') then null else step end"
@@ -23,13 +24,34 @@ order by phase, at_step nulls first, split, category, scheduled, success, scored
 """
 
 _STAGES = f"""
-with episodes as (select horizon, step, task, outcome from episodes_final where run = ? and phase = 'train' and horizon is not null),
+with episodes as (
+    select horizon, step, task, outcome, first_outcome, attempts from episodes_final where run = ? and phase = 'train' and horizon is not null
+),
 spans as (select horizon, min(step) as first_step, max(step) as last_step from episodes group by horizon),
-per_task as (select horizon, task, {_TALLY} from episodes group by horizon, task)
-select horizon, first_step, last_step, scheduled, success, scored, infra_error, count(*) as tasks
+per_task as (
+    select
+        horizon, task, {_TALLY}, count(*) filter (first_outcome = 'success') as first_success,
+        count(*) filter (first_outcome in ('success', 'failure')) as first_scored,
+        count(*) filter (first_outcome = 'infra_error') as first_infra_error, count(*) filter (attempts > 1) as retried
+    from episodes group by horizon, task
+)
+select
+    horizon, first_step, last_step, scheduled, success, scored, infra_error, first_success, first_scored, first_infra_error, retried,
+    count(*) as tasks
 from per_task join spans using (horizon)
 group by all
-order by first_step, horizon, scheduled, success, scored, infra_error
+order by first_step, horizon, scheduled, success, scored, infra_error, first_success, first_scored, first_infra_error, retried
+"""
+
+_REASONS = f"""
+select
+    phase, split, {_STEP} as at_step, category, horizon,
+    coalesce(stop, case when outcome <> 'missing' then 'unknown' when spent_attempts > 0 then 'no outcome' else 'missing' end) as stop,
+    cause, outcome, count(*) as episodes, count(*) filter (outcome = 'infra_error' and action_induced) as action_induced,
+    min(coalesce(left(detail, 400), '')) as example
+from episodes_final where run = ?
+group by all
+order by at_step nulls first, split, category, horizon, episodes desc, stop, cause, outcome
 """
 
 _TASKS = f"""
@@ -56,17 +78,25 @@ group by split_part(episode, '/', 1)
 order by phase
 """
 
-# The phase is the first word of an episode's name; a join for it would cost more than the quantiles.
+# Phase, split and step are the first words of an episode's name; a join for them would cost more than the quantiles.
 _LATENCIES = """
-with kept as (select split_part(episode, '/', 1) as phase, policy_seconds, env_seconds, context_tokens from turns where run = ?),
+with kept as (
+    select
+        split_part(episode, '/', 1) as phase, split_part(episode, '/', 2) as split, try_cast(split_part(episode, '/', 3) as bigint) as step,
+        policy_seconds, env_seconds, context_tokens
+    from turns where run = ?
+),
+parts as (select phase, split, case when phase in ('train', 'warm_start') then null else step end as at_step, * exclude (phase, split, step) from kept),
 quantiles as (
     select
-        phase, count(*) as turns, sum(context_tokens) as tokens_read, quantile_cont(policy_seconds, [0.5, 0.95]) as policy,
-        quantile_cont(env_seconds, [0.5, 0.95]) as env
-    from kept group by phase
+        phase, split, at_step, grouping(split) as all_splits, count(*) as turns, sum(context_tokens) as tokens_read,
+        quantile_cont(policy_seconds, [0.5, 0.95]) as policy, quantile_cont(env_seconds, [0.5, 0.95]) as env
+    from parts group by grouping sets ((), (phase), (phase, split, at_step))
 )
-select phase, turns, tokens_read, policy[1] as policy_p50, policy[2] as policy_p95, env[1] as env_p50, env[2] as env_p95
-from quantiles order by phase
+select phase, split, at_step, turns, tokens_read, policy[1] as policy_p50, policy[2] as policy_p95, env[1] as env_p50, env[2] as env_p95
+from quantiles
+where turns > 0
+order by phase nulls first, all_splits desc, split, at_step
 """
 
 
@@ -78,6 +108,11 @@ def cells(connection: Connection, run: str) -> list[CellRow]:
 def stages(connection: Connection, run: str) -> list[StageRow]:
     """The same for training by horizon, in the order of the steps."""
     return fetch(connection, StageRow, _STAGES, [run])
+
+
+def reasons(connection: Connection, run: str) -> list[ReasonRow]:
+    """Stop reasons and infra causes by phase, split, category and horizon; spelled as ``queries.stops`` does."""
+    return by_phase(fetch(connection, ReasonRow, _REASONS, [run]))
 
 
 def tasks(connection: Connection, run: str, *, phase: str, split: str, step: int) -> list[TaskRow]:
@@ -96,5 +131,5 @@ def phase_spending(connection: Connection, run: str) -> list[PhaseSpendingRow]:
 
 
 def latencies(connection: Connection, run: str) -> list[LatencyRow]:
-    """Latency of the policy and of the world by phase, over the turns that were kept."""
+    """Latency of the policy and of the world over the turns that were kept: of the whole run, of each phase, and of each split and step of it."""
     return fetch(connection, LatencyRow, _LATENCIES, [run])

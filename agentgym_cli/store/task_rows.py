@@ -34,6 +34,12 @@ class StageRow:
     success: int
     scored: int
     infra_error: int
+    first_success: int
+    """Had nothing been tried again, as are the two below."""
+    first_scored: int
+    first_infra_error: int
+    retried: int
+    """Episodes with more than one attempt."""
     tasks: int
 
 
@@ -86,9 +92,14 @@ class PhaseSpendingRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatencyRow:
-    """Quantiles over the turns of a phase that were kept, in seconds."""
+    """Quantiles over the turns of a part of a run that were kept, in seconds."""
 
-    phase: str
+    phase: str | None
+    """None: of the whole run."""
+    split: str | None
+    """None: of all splits."""
+    step: int | None
+    """None: of all steps, and in phases that span steps."""
     turns: int
     tokens_read: int | None
     """The policy's context at each of these turns, summed; None where it was not kept."""

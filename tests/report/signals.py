@@ -55,7 +55,9 @@ def make_verdicts(rewards: Callable[[int], float], passes: Callable[[int], int])
 
 
 def make_latency(env_p95: float = 0.1) -> LatencyRow:
-    return LatencyRow(phase="train", turns=100, tokens_read=None, policy_p50=0.1, policy_p95=0.2, env_p50=0.01, env_p95=env_p95)
+    return LatencyRow(
+        phase="train", split=None, step=None, turns=100, tokens_read=None, policy_p50=0.1, policy_p95=0.2, env_p50=0.01, env_p95=env_p95
+    )
 
 
 def make_spending(seconds: float | None = 100.0, env_seconds: float | None = 10.0) -> SpendingRow:

@@ -18,24 +18,27 @@ from agentgym_cli.report.spending import Amount, spend
 from agentgym_cli.report.statistics.intervals import Estimate, mean_of
 from agentgym_cli.store.db import Connection
 from agentgym_cli.store.records import Record
-from agentgym_cli.store.rows import SegmentRow, StopRow
+from agentgym_cli.store.rows import ReasonRow, SegmentRow
 from agentgym_cli.store.task_rows import CellRow, SpendingRow
 from agentgym_cli.verbs.recorder import utc_now
 from tests.report.runs import evaluation, printed, report_of
 from tests.store.builders import make_attempt, make_outcome, make_run, make_scheduled, make_segment, make_turn, settled
 
 
-def stop(stop: str, outcome: str, episodes: int, cause: str | None = None) -> StopRow:
-    return StopRow(phase="eval", split="test", step=0, stop=stop, cause=cause, outcome=outcome, episodes=episodes, example="")
+def stop(stop: str, outcome: str, episodes: int, cause: str | None = None, induced: int = 0) -> ReasonRow:
+    return ReasonRow(
+        phase="eval", split="test", step=0, category="", horizon=6, stop=stop, cause=cause, outcome=outcome, episodes=episodes,
+        action_induced=induced, example="",
+    )  # fmt: skip
 
 
 def test_promise_01_the_counts_sum_to_the_schedule_and_say_so() -> None:
     rows = [
-        stop("done", "success", 60), stop("horizon", "failure", 20), stop("done", "failure", 10), stop("env_error", "infra_error", 5, "timeout"),
+        stop("done", "success", 60), stop("horizon", "failure", 20), stop("done", "failure", 10), stop("env_error", "infra_error", 5, "timeout", 2),
         stop("env_deadline", "infra_error", 2, "timeout"), stop("policy_unavailable", "infra_error", 1), stop("missing", "missing", 1),
         stop("run_budget", "missing", 1),
     ]  # fmt: skip
-    kept = ledger(rows, action_induced=2, left_out=50)
+    kept = ledger(rows, left_out=50)
     assert kept.failure == (Tally(why="horizon", episodes=20), Tally(why="done", episodes=10))
     assert kept.infra_error == (Tally(why="timeout", episodes=7), Tally(why="policy_unavailable", episodes=1))
     assert kept.sentence == (
@@ -47,7 +50,7 @@ def test_promise_01_the_counts_sum_to_the_schedule_and_say_so() -> None:
 
 def test_promise_01_an_outcome_that_nobody_knows_is_refused() -> None:
     with pytest.raises(AssertionError, match="exactly one outcome"):
-        ledger([stop("done", "victory", 1)], action_induced=0, left_out=None)
+        ledger([stop("done", "victory", 1)], left_out=None)
 
 
 def test_the_macro_average_weighs_scenarios_alike_and_the_pooled_one_episodes() -> None:
@@ -150,8 +153,9 @@ def test_spending_counts_retried_and_superseded_attempts_and_latency_every_turn(
     spent = report.spending
     assert (spent.attempts, spent.infra_errors, spent.successes) == (3, 1, 1)
     assert (spent.tokens_read.value, spent.clock_seconds.value) == (400, 12.0)
-    (latency,) = report.latencies
-    assert (latency.phase, latency.turns) == ("train", 103)
+    assert [(latency.phase, latency.split) for latency in report.latencies] == [(None, None), ("train", None), ("train", "train")]
+    assert {latency.turns for latency in report.latencies} == {103}
+    latency = report.latencies[-1]
     # 101 turns of 0.01 to 1.01 s and two of 0.01 s: the 52nd and the 97.9th of 103
     assert (latency.env_p50, latency.env_p95) == pytest.approx((0.50, 0.959))
 
