@@ -86,7 +86,7 @@ with kept as (
         policy_seconds, env_seconds, context_tokens
     from turns where run = ?
 ),
-parts as (select phase, split, case when phase in ('train', 'warm_start') then null else step end as at_step, * exclude (phase, split, step) from kept),
+parts as (select *, case when phase in ('train', 'warm_start') then null else step end as at_step from kept),
 quantiles as (
     select
         phase, split, at_step, grouping(split) as all_splits, count(*) as turns, sum(context_tokens) as tokens_read,

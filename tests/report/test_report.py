@@ -108,7 +108,7 @@ def test_promise_03_what_retries_changed_is_shown(store: Connection, tmp_path: P
     flat = " ".join(printed(report).split())
     assert (
         "50.0% end to end (9.5 to 90.5%), 100.0% conditional (20.7 to 100.0%), 50.0% infra (9.5 to 90.5%), 50.0% to 100.0% worst to best; "
-        "1 episodes were tried again"
+        "tried again under the retry policy: 1"
     ) in flat
 
 
