@@ -26,6 +26,7 @@ from agentgym_cli.report.model import (
     Probe,
     Report,
     Segment,
+    ServerChange,
     Spent,
     SplitAverages,
     Stop,
@@ -50,6 +51,7 @@ from agentgym_cli.store.rows import (
     ReasonRow,
     RunRow,
     SegmentRow,
+    ServerRow,
     WeightsRow,
 )
 from agentgym_cli.store.task_rows import CellRow, LatencyRow, PhaseSpendingRow, SpendingRow, StageRow
@@ -88,6 +90,7 @@ class Rows:
     axis: Sequence[AxisRow] = ()
     """Empty for steps."""
     phases: Sequence[PhaseSpendingRow] = ()
+    servers: Sequence[ServerRow] = ()
     weights: Sequence[WeightsRow] = ()
     """Checkpoints, of any run of the store, with the weights that acted; empty where no checkpoint did."""
 
@@ -117,6 +120,7 @@ def assemble(rows: Rows) -> Report:
         matrices=matrices(rows.matrix),
         segments=tuple(_segment(row) for row in rows.segments),
         probes=tuple(Probe(url=row.url, name=row.name, result=row.result, detail=row.detail) for row in rows.probes),
+        servers=tuple(map(_server, rows.servers)),
         checkpoints=tuple(Checkpoint(step=row.step, path=row.path, digest=row.digest) for row in rows.checkpoints),
         gates=tuple(
             PastDecision(gate=row.gate, gate_digest=row.gate_digest, baseline=row.baseline, passed=row.passed, decided=row.decided)
@@ -330,6 +334,11 @@ def _comparison(split: str, before: Sequence[CountsRow], after: Sequence[CountsR
         end_to_end=change(old.end_to_end, new.end_to_end, by_task or apart),
         conditional=change(old.conditional, new.conditional, scored),
     )
+
+
+def _server(row: ServerRow) -> ServerChange:
+    event = {"opened": "given up", "closed": "taken back"}.get(row.event, row.event)
+    return ServerChange(segment=row.segment, url=row.url, event=event, cause=row.cause, detail=row.detail, happened=row.happened)
 
 
 def _segment(row: SegmentRow) -> Segment:

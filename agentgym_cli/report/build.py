@@ -53,6 +53,7 @@ def read_rows(connection: Connection, run: str, x: str = "steps") -> Rows:
         curve=queries.curve(connection, found.run, CURVES),
         metrics=queries.metric_totals(connection, found.run),
         probes=queries.probes(connection, found.run),
+        servers=queries.servers(connection, found.run),
         checkpoints=queries.checkpoints(connection, found.run),
         cells=task_queries.cells(connection, found.run),
         stages=task_queries.stages(connection, found.run),

@@ -47,7 +47,7 @@ def _all(report: Report) -> Iterator[Section]:
     yield from _metrics(report)
     yield from _segments(report)
     yield from _probes(report)
-    yield from (*sections.rules(report), *sections.gates(report))
+    yield from (*sections.servers(report), *sections.rules(report), *sections.gates(report))
     yield _frozen(report)
 
 

@@ -26,7 +26,13 @@ def render(report: Report) -> str:
     blocks += _sections(
         (*sections.stages(report), *sections.spending(report), *sections.papers(report, brief=False), *sections.matrices(report, _TASKS))
     )
-    blocks += [_segments(report), _probes(report), _checkpoints(report), *_sections((*sections.rules(report), *sections.gates(report)))]
+    blocks += [
+        _segments(report),
+        _probes(report),
+        *_sections(sections.servers(report)),
+        _checkpoints(report),
+        *_sections((*sections.rules(report), *sections.gates(report))),
+    ]
     blocks.append("## How to reproduce\n\n" + "\n".join(f"- {pointer.what}: {for_code(pointer.how)}" for pointer in report.reproduce))
     return "\n\n".join(block for block in blocks if block) + "\n"
 

@@ -267,6 +267,21 @@ class Probe:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ServerChange:
+    """A server got no new episodes any more, or got them again."""
+
+    segment: int
+    url: str
+    event: str
+    """``given up`` or ``taken back``."""
+    cause: str | None
+    """Cause of the failure that it was given up for; None when it was taken back."""
+    detail: str
+    """That failure's message; foreign text."""
+    happened: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
     """One checkpoint that counts."""
 
@@ -364,6 +379,8 @@ class Report:
     matrices: tuple[Matrix, ...]
     segments: tuple[Segment, ...]
     probes: tuple[Probe, ...]
+    servers: tuple[ServerChange, ...]
+    """In order; empty where every server answered."""
     checkpoints: tuple[Checkpoint, ...]
     gates: tuple[PastDecision, ...]
     reproduce: tuple[Pointer, ...]

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from agentgym_cli.report.figures import Accounting, Change, FirstAttempts, Ledger, Rate, Unwritten
-from agentgym_cli.report.model import Groups, Latency, Part, Probe, Segment, Spent, Stop
+from agentgym_cli.report.model import Groups, Latency, Part, Probe, Segment, ServerChange, Spent, Stop
 
 NO_DATA = "n/a"
 _FRACTION = re.compile(r"(?<=:[0-9]{2})\.[0-9]+")
@@ -177,6 +177,12 @@ def segment(item: Segment) -> str:
         f", {item.superseded_records:,} records in all" if item.superseded_records else ""
     )
     return f"{item.segment}: {item.status}{resumed}, begun {moment(item.started)}" + (gone if item.superseded_records else "")
+
+
+def server(item: ServerChange) -> str:
+    """``given up http://127.0.0.1:36001 in segment 1: timeout, POST /step: no answer in 60 s``."""
+    because = ", ".join(filter(None, (item.cause, item.detail)))
+    return f"{item.event} {item.url} in segment {item.segment}" + (f": {because}" if because else "")
 
 
 def probes(items: Sequence[Probe]) -> str:

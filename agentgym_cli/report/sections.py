@@ -15,6 +15,7 @@ from agentgym_cli.report.tries import TaskMean
 from agentgym_cli.report.verdict import FOUND, NO_DATA, QUIET, Finding
 
 _UNSOLVED_NAMED = 20
+_CHANGES_NAMED = 20
 
 
 def standing(report: Report) -> list[Section]:
@@ -244,6 +245,20 @@ def _matrix(matrix: Matrix, most: int) -> Section:
         caption = "Successes of scheduled episodes" + (f", the first {len(shown):,} tasks" if len(shown) < matrix.of else "")
         blocks.append(Grid(caption=caption, names=("task", "category", *matrix.evaluations), rows=rows, marks=marks))
     return Section(title=f"Tasks of {matrix.split}", blocks=tuple(blocks))
+
+
+def servers(report: Report) -> list[Section]:
+    """Servers that were given up and taken back, and those that were out at the end; nothing where every server answered."""
+    if not report.servers:
+        return []
+    shown = report.servers[-_CHANGES_NAMED:]
+    pairs = tuple((phrases.moment(item.happened), phrases.server(item)) for item in shown)
+    pairs += (("before", f"{len(report.servers) - len(shown):,} more, which table servers has"),) if len(shown) < len(report.servers) else ()
+    last = {item.url: item.event for item in report.servers if item.segment == report.servers[-1].segment}
+    out = [url for url, event in last.items() if event == "given up"]
+    said = f"Not taken back: {', '.join(out)}." if out else "Every one of them answered again."
+    said += " A server that is given up gets no new episodes until it answers again."
+    return [Section(title="Servers given up", blocks=(Facts(pairs=pairs), Prose(text=said, tone="warning" if out else "good")))]
 
 
 def gates(report: Report) -> list[Section]:

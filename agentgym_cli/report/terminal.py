@@ -111,7 +111,7 @@ def print_report(report: Report, console: Console) -> None:
     _sections(page, (*sections.stages(report), *sections.spending(report), *sections.papers(report, brief=True), *sections.matrices(report, 0)))
     _segments(page, report)
     _probes(page, report)
-    _sections(page, (*sections.rules(report), *sections.gates(report)))
+    _sections(page, (*sections.servers(report), *sections.rules(report), *sections.gates(report)))
     page.heading("How to reproduce")
     page.facts((pointer.what, pointer.how) for pointer in report.reproduce)
 

@@ -20,6 +20,7 @@ from agentgym_cli.store.rows import (
     ReasonRow,
     RunRow,
     SegmentRow,
+    ServerRow,
     StopRow,
     WeightsRow,
 )
@@ -146,6 +147,8 @@ order by url, name
 
 _CHECKPOINTS = "select step, path, digest from checkpoints_final where run = ? order by step"
 
+_SERVERS = "select segment, url, event, cause, left(detail, 400) as detail, happened from servers where run = ? order by segment, number"
+
 _WEIGHTS = "select run, step, path from checkpoints_final where digest = ? order by run, step"
 
 _UNSCHEDULED = "select kind || ' of ' || episode from unscheduled where run = ? order by all limit 3"
@@ -253,6 +256,11 @@ def probes(connection: Connection, run: str) -> list[ProbeRow]:
 def checkpoints(connection: Connection, run: str) -> list[CheckpointRow]:
     """Checkpoints that count, by step."""
     return fetch(connection, CheckpointRow, _CHECKPOINTS, [run])
+
+
+def servers(connection: Connection, run: str) -> list[ServerRow]:
+    """Servers that were given up or taken back, in order; those of superseded segments too, for it happened."""
+    return fetch(connection, ServerRow, _SERVERS, [run])
 
 
 def weights(connection: Connection, digest: str) -> list[WeightsRow]:

@@ -201,6 +201,21 @@ class ProbeRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ServerRow:
+    """A server that was given up, or taken back."""
+
+    segment: int
+    url: str
+    event: str
+    """``opened`` when it was given up, ``closed`` when it answered again: its circuit breaker's states."""
+    cause: str | None
+    """Cause of the failure that it was given up for; None when it was taken back."""
+    detail: str
+    """That failure's message, '' when it was taken back; foreign text."""
+    happened: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointRow:
     """One checkpoint that counts."""
 
