@@ -40,7 +40,7 @@ from agentgym_cli.recipe.tasks import TaskLists, TaskRow, select_tasks
 from agentgym_envs.textcraft.book import shipped_book
 from agentgym_envs.textcraft.world import TextCraft
 
-RECIPE = Path(__file__).parents[1] / "recipes/textcraft_grpo.yaml"
+RECIPES = Path(__file__).parents[1] / "recipes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +80,9 @@ class _Slot:
     done: bool = False
 
 
-def open_bench(overrides: Sequence[str]) -> Bench:
-    """The resolved laptop recipe, its model made from its seed, and its world."""
-    resolved = resolve(str(RECIPE), ["profile=laptop", *overrides])
+def open_bench(recipe: str, overrides: Sequence[str]) -> Bench:
+    """The laptop profile of ``recipe`` resolved, its model made from its seed, and its world."""
+    resolved = resolve(str(RECIPES / f"{recipe}.yaml"), ["profile=laptop", *overrides])
     run = resolved.run
     assert run.train is not None and run.prompt.turn_format != "template", "the laptop's recipe"
     folder = find_data(run.policy.own_model.path, beside=resolved.folders)
@@ -211,7 +211,7 @@ def shown(metrics: StepMetrics) -> str:
     return " ".join(f"{name.replace('_', ' ')} {values[name]:.3g}" for name in names if values[name] is not None)
 
 
-def grpo(bench: Bench, *, show_every: int, eval_every: int) -> None:
+def learn(bench: Bench, *, show_every: int, eval_every: int) -> None:
     """All steps, the horizon by its schedule."""
     run, spec, size = bench.run, bench.spec, bench.spec.algorithm.group_size
     trainer = OnlineTrainer(bench.model, spec, temperature=run.policy.sampling.temperature, seed=run.seed)
@@ -234,7 +234,7 @@ def grpo(bench: Bench, *, show_every: int, eval_every: int) -> None:
 
 def measure(args: argparse.Namespace, seed: int) -> None:
     """One seed, printed."""
-    bench = open_bench([f"seed={seed}", *args.overrides])
+    bench = open_bench(args.recipe, [f"seed={seed}", *args.overrides])
     clock = Clock()
     if args.load:
         bench.model.load_state_dict(torch.load(args.load, weights_only=True))
@@ -246,8 +246,8 @@ def measure(args: argparse.Namespace, seed: int) -> None:
     sys.stdout.write(f"seed {seed} warm start: {clock.lap()}\n")
     for phase in ("before", "after"):
         if phase == "after":
-            grpo(bench, show_every=args.show, eval_every=args.eval_every)
-            sys.stdout.write(f"seed {seed} GRPO, {bench.spec.steps} steps: {clock.lap()}\n")
+            learn(bench, show_every=args.show, eval_every=args.eval_every)
+            sys.stdout.write(f"seed {seed} {bench.spec.algorithm.kind}, {bench.spec.steps} steps: {clock.lap()}\n")
         for split, text in evaluate(bench, f"eval_{phase}"):
             sys.stdout.write(f"seed {seed} {phase:6} {split}: {text}\n")
         sys.stdout.write(f"seed {seed} evaluation: {clock.lap()}\n")
@@ -258,6 +258,7 @@ def main() -> None:
     """Measure every seed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("overrides", nargs="*", help="key=value, as of agentgym train")
+    parser.add_argument("--recipe", default="textcraft_grpo", help="one that learns online, such as textcraft_ppo")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--show", type=int, default=10, help="print every so many steps")
     parser.add_argument("--eval-every", type=int, default=0, help="evaluate every so many steps; 0 never does")
