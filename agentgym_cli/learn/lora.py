@@ -15,9 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from agentgym_cli.episode.policies.sampler import CausalModel
-from agentgym_cli.errors import LockError, RecipeError
+from agentgym_cli.errors import LockError
 from agentgym_cli.recipe.schema.learning import LoraSpec
-from agentgym_cli.recipe.wording import asked, listed, shown
 
 _NAME = "default"
 """What peft calls the only adapter of a model."""
@@ -37,13 +36,7 @@ class Adapted:
     """A model whose ``targets`` have adapters, put in place, and a second model that has them merged and shares every other weight with it."""
 
     def __init__(self, model: CausalModel, spec: LoraSpec, *, seed: int) -> None:
-        """Adapters are drawn from ``seed``.
-
-        Raises:
-            RecipeError: a target is no linear layer of the model's blocks.
-            LockError: peft is not installed.
-        """
-        _refuse_unknown(model, spec.targets)
+        """Adapters are drawn from ``seed``. Raises LockError when peft is not installed."""
         self.merged = _sharing_copy(model, spec.targets)
         peft = _peft()
         settings = peft.LoraConfig(r=spec.rank, lora_alpha=spec.alpha, target_modules=_paths(model, spec.targets), lora_dropout=0.0, bias="none")
@@ -76,16 +69,6 @@ def _linear_layers(model: CausalModel) -> Mapping[str, nn.Linear]:
 
 def _paths(model: CausalModel, targets: tuple[str, ...]) -> list[str]:
     return [path for path in _linear_layers(model) if path.rpartition(".")[2] in targets]
-
-
-def _refuse_unknown(model: CausalModel, targets: tuple[str, ...]) -> None:
-    known = sorted({path.rpartition(".")[2] for path in _linear_layers(model)})
-    for number, target in enumerate(targets):
-        if target not in known:
-            hint = asked(target, known) or None
-            raise RecipeError(
-                f"train.lora.targets[{number}]: expected a linear layer of the model's blocks ({listed(known)}), got {shown(target)}", hint
-            )
 
 
 def _sharing_copy(model: CausalModel, targets: tuple[str, ...]) -> CausalModel:

@@ -56,6 +56,11 @@ def test_stored_data_alone_need_no_training_split(tmp_path: Path) -> None:
         (f"{{kind: dpo, pairs: [{EXPLORE}, {EXPLORE}]}}", "seed=1", "pairs[1]: expected one source of kind explore, got another"),
         ("{kind: sft, demonstrations: []}", "seed=1", "train.algorithm.demonstrations: expected"),
         ("{kind: grpo, group_size: 2}", "train.lora={rank: 0, alpha: 1}", "train.lora.rank: expected an integer >= 1"),
+        (
+            "{kind: grpo, group_size: 2}",
+            "train.lora={rank: 1, alpha: 1, targets: [q_proj, k_porj]}",
+            "train.lora.targets[1]: expected one of q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj, got 'k_porj'; did you mean k_proj?",
+        ),
     ],
 )
 def test_what_cannot_be_meant_is_refused_by_its_key(tmp_path: Path, algorithm: str, override: str, said: str) -> None:

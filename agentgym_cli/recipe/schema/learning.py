@@ -15,6 +15,10 @@ TaskIds = Annotated[
 ]
 
 
+LinearLayer = Literal["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
+"""What every block of the models that the local engine loads has, by its name in transformers."""
+
+
 @section
 class FixedHorizon:
     """One horizon for the whole run."""
@@ -77,7 +81,7 @@ class LoraSpec:
     """How many numbers an adapter makes of a token's hidden state before it makes the layer's output of them."""
     alpha: Positive
     """Their product is multiplied by ``alpha / rank``."""
-    targets: Annotated[tuple[Name, ...], Field(min_length=1)] = ("q_proj", "v_proj")
+    targets: Annotated[tuple[LinearLayer, ...], Field(min_length=1)] = ("q_proj", "v_proj")
     """Names of the linear layers that get adapters, in every block."""
 
 
