@@ -62,7 +62,9 @@ PLAN = (
 
 def agentgym(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """One command in ``folder``, its progress on standard error."""
-    return subprocess.run([sys.executable, "-m", "agentgym_cli", *words], cwd=folder, timeout=LONGEST_SECONDS, stdout=subprocess.PIPE, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, "-m", "agentgym_cli", *words], cwd=folder, timeout=LONGEST_SECONDS, stdout=subprocess.PIPE, text=True, check=False
+    )
 
 
 def made(folder: Path, experiment: Experiment) -> bool:

@@ -59,7 +59,7 @@ def test_stored_data_alone_need_no_training_split(tmp_path: Path) -> None:
         (
             "{kind: grpo, group_size: 2}",
             "train.lora={rank: 1, alpha: 1, targets: [q_proj, k_porj]}",
-            "train.lora.targets[1]: expected one of q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj, got 'k_porj'; did you mean k_proj?",
+            "train.lora.targets[1]: expected one of q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj, got 'k_porj'; did you mean k_proj",
         ),
     ],
 )
