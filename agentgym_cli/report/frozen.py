@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import dataclass
 
 from agentgym_cli.recipe.parts import SEMANTICS
@@ -43,12 +44,28 @@ class FrozenFacts:
     """What a success of the environment means where that is not what one would think; foreign text."""
 
 
+_DEEPEST = 100
+"""Lists and objects inside one another; a frozen run has fewer than ten."""
+_DIGITS = 18
+
+
 def read_document(frozen: str) -> object:
-    """The column ``frozen`` of a run as JSON; None where it is none."""
+    """The column ``frozen`` of a run as JSON; None where it is none, or nothing that a frozen run could be."""
     try:
-        return json.loads(frozen)
-    except json.JSONDecodeError:
+        document = json.loads(frozen)
+    except (ValueError, RecursionError):
         return None
+    return None if _deep(document) else document
+
+
+def _deep(document: object) -> bool:
+    """Whether it is nested so deeply that whoever goes through it could fail."""
+    layer: list[object] = [document]
+    for _ in range(_DEEPEST):
+        layer = [inner for each in layer if isinstance(each, dict | list) for inner in (each.values() if isinstance(each, dict) else each)]
+        if not layer:
+            return False
+    return True
 
 
 def read_facts(frozen: str) -> FrozenFacts:
@@ -70,7 +87,7 @@ def read_facts(frozen: str) -> FrozenFacts:
         evaluation_limit=whole(at(document, "config", "evaluation", "limit")),
         chooses=at(document, "config", "evaluation", "only") is not None,
         samples=whole(at(document, "config", "evaluation", "samples_per_task")),
-        tasks={split: int(count) for split, count in counts.items() if isinstance(count, str) and count.isdecimal()},
+        tasks={split: int(count) for split, count in counts.items() if isinstance(count, str) and count.isdecimal() and len(count) <= _DIGITS},
         runs_dir=text(at(document, "config", "store", "runs_dir")) or "runs",
         database=text(at(document, "config", "store", "database")) or "results.duckdb",
         gpus=_gpus(at(document, "config", "cluster")),
@@ -99,8 +116,10 @@ def text(value: object) -> str | None:
 
 
 def number(value: object) -> float | None:
-    """A number as a float, None for anything else."""
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    """A finite number as a float, None for anything else."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) <= sys.float_info.max:
+        return None
+    return float(value)
 
 
 def whole(value: object) -> int | None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from agentgym_cli.errors import StoreError
 from agentgym_cli.recipe.wording import shown
 from agentgym_cli.store.db import Connection, first_row, rows_of
 from agentgym_cli.store.episode_rows import (
@@ -15,12 +14,14 @@ from agentgym_cli.store.episode_rows import (
     EpisodePage,
     EpisodeRow,
     Neighbours,
+    Parting,
+    PlayedRow,
     Sort,
     TokenRow,
     TryRow,
     TurnRow,
 )
-from agentgym_cli.store.queries import fetch
+from agentgym_cli.store.queries import NotInStore, fetch
 
 _COLUMNS = """
     episode, phase, split, step, task, category, left(goal, 400) as goal, sample, horizon, outcome, attempts, attempt, reward, by_verifier, stop,
@@ -82,6 +83,7 @@ where a.run = $run and a.episode = $episode
 order by a.segment, a.attempt
 """
 _ATTEMPT = "run = ? and segment = ? and episode = ? and attempt = ?"
+_KNOWN = f"select 1 from attempts where {_ATTEMPT}"
 _TURNS = f"""
 select
     turn, left(observation, ?) as observation, length(observation) as observation_length, left(text, ?) as text, length(text) as text_length,
@@ -110,22 +112,41 @@ select $first + generate_subscripts(ids, 1) - 1 as place, unnest(ids) as token, 
 """
 _DIVERGES = """
 with a as (
-    select turn, observation, action, text from turns
+    select turn, observation, action, text, reward, done from turns
     where run = $run_a and segment = $segment_a and episode = $episode_a and attempt = $attempt_a
 ),
 b as (
-    select turn, observation, action, text from turns
+    select turn, observation, action, text, reward, done from turns
     where run = $run_b and segment = $segment_b and episode = $episode_b and attempt = $attempt_b
 )
 select min(coalesce(a.turn, b.turn))
 from a full join b on a.turn = b.turn
 where a.turn is null or b.turn is null or a.observation is distinct from b.observation
-    or coalesce(a.action, a.text) is distinct from coalesce(b.action, b.text)
+    or coalesce(a.action, a.text) is distinct from coalesce(b.action, b.text) or a.reward is distinct from b.reward
+    or a.done is distinct from b.done
+"""
+_ENDINGS = """
+select a.turns_count
+from attempts a, attempts b
+where a.run = $run_a and a.segment = $segment_a and a.episode = $episode_a and a.attempt = $attempt_a
+    and b.run = $run_b and b.segment = $segment_b and b.episode = $episode_b and b.attempt = $attempt_b
+    and (a.stop, a.outcome, a.cause, a.reward, a.verified, a.final_observation)
+        is distinct from (b.stop, b.outcome, b.cause, b.reward, b.verified, b.final_observation)
+"""
+_PLAYED = """
+select
+    task, arg_min(episode, sample) filter (outcome = 'success') as success, arg_min(episode, sample) filter (outcome <> 'success') as other
+from episodes_final where run = ? and phase = ? and split = ? and step = ? and list_contains(?, task) and attempts > 0
+group by task
 """
 _OF_TASK = f"select {_COLUMNS} from episodes_final where run = ? and task = ? order by step desc, phase, split, sample limit ?"
 _LOADED = "select segment, loaded from journals where run = ? order by segment"
 _MARKS = """
-select r.run, coalesce(sum(j.loaded), 0)::bigint, count(j.segment) from runs r left join journals j on j.run = r.run group by r.run
+select
+    r.run, coalesce(sum(j.loaded), 0)::bigint as loaded, coalesce(string_agg(j.mark, ' ' order by j.segment), '') as files,
+    (select coalesce(max(applied), '') from migrations) as made
+from runs r left join journals j on j.run = r.run
+group by r.run
 """
 
 
@@ -146,7 +167,7 @@ def _where(run: str, wanted: EpisodeFilter) -> tuple[str, list[object]]:
 def _place(connection: Connection, run: str, episode: str, sort: Sort) -> object:
     row = first_row(connection, f"select {_KEYS[sort]} from episodes_final where run = ? and episode = ?", [run, episode])
     if row is None:
-        raise StoreError(f"run {shown(run)}: expected one of its scheduled episodes, got {shown(episode)}", "agentgym view RUN lists them")
+        raise NotInStore(f"run {shown(run)}: expected one of its scheduled episodes, got {shown(episode)}", "agentgym view RUN lists them")
     return row[0]
 
 
@@ -167,7 +188,7 @@ def episode_page(
     before: str | None = None,
     most: int = 100,
 ) -> EpisodePage:
-    """At most ``most`` episodes behind the episode ``after`` or up to the one ``before``, in order. Raises StoreError for an unknown name."""
+    """At most ``most`` episodes behind the episode ``after`` or up to the one ``before``, in order. Raises NotInStore for an unknown name."""
     where, values = _where(run, wanted)
     backward = before is not None and after is None
     forward = descending if backward else not descending
@@ -198,7 +219,7 @@ def _count(connection: Connection, where: str, values: list[object]) -> int:
 
 
 def neighbours(connection: Connection, run: str, episode: str, wanted: EpisodeFilter, *, sort: Sort, descending: bool) -> Neighbours:
-    """What comes before and behind an episode, which need not be let through itself. Raises StoreError for an unknown name."""
+    """What comes before and behind an episode, which need not be let through itself. Raises NotInStore for an unknown name."""
     place = _place(connection, run, episode, sort)
     where, values = _where(run, wanted)
 
@@ -228,10 +249,10 @@ def choices(connection: Connection, run: str) -> list[ChoiceRow]:
 
 
 def one_episode(connection: Connection, run: str, episode: str) -> EpisodeRow:
-    """One scheduled episode. Raises StoreError for an unknown name."""
+    """One scheduled episode. Raises NotInStore for an unknown name."""
     found = fetch(connection, EpisodeRow, _ONE, [run, episode])
     if not found:
-        raise StoreError(f"run {shown(run)}: expected one of its scheduled episodes, got {shown(episode)}", "agentgym view RUN lists them")
+        raise NotInStore(f"run {shown(run)}: expected one of its scheduled episodes, got {shown(episode)}", "agentgym view RUN lists them")
     return found[0]
 
 
@@ -242,19 +263,27 @@ def tries_of(connection: Connection, run: str, episode: str, longest: int) -> li
     return [TryRow(**dict(zip(columns, row, strict=True))) for row in rows]
 
 
+def refuse_unknown(connection: Connection, key: AttemptKey) -> None:
+    """Raises NotInStore where there is no such attempt."""
+    if first_row(connection, _KNOWN, _values(key)) is None:
+        raise NotInStore(
+            f"episode {shown(key.episode)} of run {shown(key.run)}: expected one of its attempts, got {key.attempt} of segment {key.segment}"
+        )
+
+
 def turns_from(connection: Connection, key: AttemptKey, *, first: int, most: int, longest: int) -> list[TurnRow]:
     """At most ``most`` turns from ``first`` on, texts of at most ``longest`` characters."""
     return fetch(connection, TurnRow, _TURNS, [longest, longest, longest, *_values(key), first, most])
 
 
 def piece(connection: Connection, key: AttemptKey, what: str, *, turn: int, start: int, most: int) -> tuple[str, int]:
-    """Characters of one text from ``start`` (0 is its first) on, and the text's length. Raises StoreError where there is none."""
+    """Characters of one text from ``start`` (0 is its first) on, and the text's length. Raises NotInStore where there is none."""
     if what not in _PIECES:
-        raise StoreError(f"part: expected one of {', '.join(_PIECES)}, got {shown(what)}")
+        raise NotInStore(f"part: expected one of {', '.join(_PIECES)}, got {shown(what)}")
     values = [start + 1, most, *_values(key), *([] if what == "final" else [turn])]
     row = first_row(connection, _PIECES[what], values)
     if row is None or row[0] is None:
-        raise StoreError(f"episode {shown(key.episode)}: expected turn {turn} of attempt {key.attempt}, got none")
+        raise NotInStore(f"episode {shown(key.episode)}: expected turn {turn} of attempt {key.attempt}, got none")
     return str(row[0]), int(row[1])
 
 
@@ -265,11 +294,25 @@ def tokens_from(connection: Connection, key: AttemptKey, *, first: int, most: in
     return [TokenRow(place=place, token=token, sampled=sampled, logprob=logprob) for place, token, sampled, logprob in rows]
 
 
-def first_difference(connection: Connection, a: AttemptKey, b: AttemptKey) -> int | None:
-    """The first turn at which two attempts were shown, or did, something else; None where they never did."""
+def token_ids_of(connection: Connection, key: AttemptKey) -> list[int]:
+    """All token ids of an attempt; empty where none were kept."""
+    row = first_row(connection, f"select token_ids from attempts where {_ATTEMPT}", _values(key))
+    return [] if row is None or row[0] is None else [int(each) for each in row[0]]
+
+
+def first_difference(connection: Connection, a: AttemptKey, b: AttemptKey) -> Parting | None:
+    """Where two attempts part; None where they were shown and did the same, were given the same for it, and ended alike."""
     named = {f"{name}_{side}": getattr(key, name) for side, key in (("a", a), ("b", b)) for name in ("run", "segment", "episode", "attempt")}
     row = connection.execute(_DIVERGES, named).fetchone()
-    return None if row is None or row[0] is None else int(row[0])
+    if row is not None and row[0] is not None:
+        return Parting(turn=int(row[0]), ending=False)
+    end = connection.execute(_ENDINGS, named).fetchone()
+    return None if end is None else Parting(turn=int(end[0]), ending=True)
+
+
+def played_of(connection: Connection, run: str, *, phase: str, split: str, step: int, tasks: Sequence[str]) -> list[PlayedRow]:
+    """Of each of these tasks, an episode of one part that was played and succeeded, and one that did not; none of a task that was not played."""
+    return fetch(connection, PlayedRow, _PLAYED, [run, phase, split, step, list(tasks)])
 
 
 def episodes_of_task(connection: Connection, run: str, task: str, most: int) -> list[EpisodeRow]:
@@ -282,9 +325,9 @@ def loaded_bytes(connection: Connection, run: str) -> dict[int, int]:
     return {int(segment): int(loaded) for segment, loaded in rows_of(connection, _LOADED, [run])}
 
 
-def marks(connection: Connection) -> dict[str, tuple[int, int]]:
-    """For each run what changes whenever it gains records."""
-    return {str(run): (int(loaded), int(files)) for run, loaded, files in rows_of(connection, _MARKS)}
+def marks(connection: Connection) -> dict[str, tuple[int, str, str]]:
+    """For each run what changes whenever it gains records, is loaded from other journals, or the store is made again."""
+    return {str(run): (int(loaded), str(files), str(made)) for run, loaded, files, made in rows_of(connection, _MARKS)}
 
 
 def _values(key: AttemptKey) -> list[object]:

@@ -168,3 +168,24 @@ class AttemptKey:
     segment: int
     episode: str
     attempt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parting:
+    """Where two attempts part."""
+
+    turn: int
+    """The first turn in which one was shown, did or was given something else; the last one where only their endings differ."""
+    ending: bool
+    """All their turns are alike."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlayedRow:
+    """What was played of one task in one part of a run: the first sample of each kind."""
+
+    task: str
+    success: str | None
+    """An episode that succeeded; None where none did."""
+    other: str | None
+    """One that did not."""

@@ -28,6 +28,11 @@ from agentgym_cli.store.rows import (
 R = TypeVar("R")
 P = TypeVar("P", CountsRow, StopRow, ReasonRow, AttemptsRow, MetricRow, MetricTotals)
 
+
+class NotInStore(StoreError):
+    """What was named is not in the store."""
+
+
 _STEP = "case when phase in ('train', 'warm_start') then null else step end"
 _PHASES = ("warm_start", "demonstrate", "eval_before", "explore", "train", "eval_during", "eval_after", "eval")
 
@@ -178,10 +183,10 @@ def find_run(connection: Connection, text: str) -> RunRow:
     """The run that a person means by its name, a unique beginning of it, its folder, or the name of a recipe that has one run.
 
     Raises:
-        StoreError: none or several are meant; the candidates are named.
+        NotInStore: none or several are meant; the candidates are named.
     """
     if not Path(text).name:
-        raise StoreError(f"run {text!r}: expected a run's name, a unique beginning of one, or its folder", hint="agentgym report NAME")
+        raise NotInStore(f"run {text!r}: expected a run's name, a unique beginning of one, or its folder", hint="agentgym report NAME")
     runs = list_runs(connection)
     for wanted in (text, Path(text).name):
         exact = [row for row in runs if row.run == wanted]
@@ -192,8 +197,8 @@ def find_run(connection: Connection, text: str) -> RunRow:
         return close[0]
     known = ", ".join(row.run for row in (close or runs)[-8:])
     if close:
-        raise StoreError(f"run {text[:_SHOWN]!r}: expected one, got {len(close)}: {known}", hint="name one of them")
-    raise StoreError(
+        raise NotInStore(f"run {text[:_SHOWN]!r}: expected one, got {len(close)}: {known}", hint="name one of them")
+    raise NotInStore(
         f"run {text[:_SHOWN]!r}: there is none in this store; it has {known or 'no runs'}", hint="agentgym store rebuild loads what journals have"
     )
 

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from agentgym_cli.errors import StoreError
-from agentgym_cli.store.db import Connection, Patience, StoreBusy, connect, converted_errors
-from agentgym_cli.store.opening import HURRIED, PATIENT, open_for_reading
+from agentgym_cli.store.copying import copy_store, look_through, named, open_copy, remove, stamp_of
+from agentgym_cli.store.db import Connection, Patience, StoreBusy, converted_errors
+from agentgym_cli.store.opening import HURRIED, PATIENT
 
 EVERY = 3.0
 """Least seconds between two copies."""
 _SHARE = 20.0
-"""A store that takes long to copy is copied less often: at least so many times what the last copy took."""
-_MEMORY = "set memory_limit = '1GB'"
+"""A store that takes long to copy is copied less often: at least so many times what it was held for the last time."""
 ANSWER_SECONDS = 20.0
 """Longest that one reader may ask; a question that takes longer is broken off."""
 
@@ -37,7 +36,7 @@ class Reading:
     age: float
     """Seconds since the copy was known to be what the store holds."""
     trouble: str | None
-    """Why the copy is not newer although the store has changed; None where it has not, or the next copy is not due."""
+    """Why the copy is not newer although the store has changed; None where it has not, or the next copy is not due or not ready."""
 
 
 @dataclass(slots=True)
@@ -45,6 +44,10 @@ class _Copy:
     path: Path
     connection: Connection
     stamp: str
+    held: float
+    """Seconds that the store was held for it."""
+    made: float
+    """When the store was let go again, on the clock."""
     users: int = 0
     old: bool = False
 
@@ -59,12 +62,17 @@ class Snapshots:
     clock: Callable[[], float] = time.monotonic
     patience: Patience = HURRIED
     first_patience: Patience = PATIENT
+    prompt: float = 0.5
+    """Longest seconds that the reader who finds the store changed waits for a newer copy; the others read the one that is there."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _first: threading.Lock = field(default_factory=threading.Lock)
     _copy: _Copy | None = None
+    _renewal: threading.Thread | None = None
     _number: int = 0
     _checked: float = 0.0
     _due: float = 0.0
     _trouble: str | None = None
+    _closed: bool = False
 
     @contextmanager
     def reading(self, seconds: float = ANSWER_SECONDS) -> Iterator[Reading]:
@@ -75,12 +83,14 @@ class Snapshots:
             StoreError: the store cannot be read.
             TookTooLong: the time is over.
         """
+        self._freshen()
         with self._lock:
-            copy = self._current()
+            copy = self._copy
+            assert copy is not None, "a copy is there, or making one has failed"
             copy.users += 1
             age, trouble = self.clock() - self._checked, self._trouble
         try:
-            with _within(copy.connection.cursor(), seconds, self.database) as cursor:
+            with named(copy.path, self.database), _within(copy.connection.cursor(), seconds, self.database) as cursor:
                 yield Reading(connection=cursor, stamp=copy.stamp, age=age, trouble=trouble)
         finally:
             with self._lock:
@@ -88,101 +98,81 @@ class Snapshots:
                 _drop(copy)
 
     def close(self) -> None:
-        """Give the copy up; whoever reads at this moment may finish."""
+        """Give the copy up; whoever reads at this moment may finish. Waits for a copy that is being made."""
+        with self._lock:
+            self._closed, renewal = True, self._renewal
+        if renewal is not None:
+            renewal.join()
         with self._lock:
             if self._copy is not None:
                 self._copy.old = True
                 _drop(self._copy)
             self._copy = None
 
-    def _current(self) -> _Copy:
-        if self._copy is None:
-            self._copy = self._taken(self.first_patience)
-            return self._copy
-        now, stamp = self.clock(), _stamp(self.database)
-        if stamp == self._copy.stamp:
-            self._checked, self._trouble = now, None
-        elif now >= self._due:
-            self._renew(now)
-        return self._copy
+    def _freshen(self) -> None:
+        """Have a copy; have a newer one begun where that is due, and wait for it a moment."""
+        with self._first:
+            if self._copy is None and not self._closed:
+                copy = self._made(self.first_patience)
+                self._copy, self._checked, self._due = copy, copy.made, copy.made + self._rest(copy)
+                return
+        renewal = self._begun(stamp_of(self.database))
+        if renewal is not None:
+            renewal.join(self.prompt)
 
-    def _renew(self, now: float) -> None:
-        before = self._copy
-        assert before is not None, "there is a copy to renew"
+    def _begun(self, stamp: str) -> threading.Thread | None:
+        """The thread that makes a newer copy, where it is due and none does yet."""
+        with self._lock:
+            if self._copy is None:
+                raise StoreError(f"{self.database}: the viewer of this store is ending")
+            now = self.clock()
+            if stamp == self._copy.stamp:
+                self._checked, self._trouble = now, None
+            elif now >= self._due and not self._closed and (self._renewal is None or not self._renewal.is_alive()):
+                self._renewal = threading.Thread(target=self._renew, name="snapshot", daemon=True)
+                self._renewal.start()
+                return self._renewal
+        return None
+
+    def _renew(self) -> None:
+        """Put a newer copy in place of the one that is there, once all of it could be read."""
+        began, copy, trouble = self.clock(), None, None
         try:
-            self._copy = self._taken(self.patience)
+            copy = self._made(self.patience)
+            look_through(copy.connection, copy.path, self.database)
         except StoreError as err:
-            self._trouble, self._due = err.message, now + self.every
-            return
-        before.old = True
-        _drop(before)
+            trouble = err.message
+        with self._lock:
+            now, self._trouble = self.clock(), trouble
+            self._due = max(2 * now - began, now + self.every if copy is None else copy.made + self._rest(copy))
+            if copy is None:
+                return
+            before = self._copy if trouble is None else copy
+            if trouble is None:
+                self._copy, self._checked = copy, copy.made
+            if before is not None:
+                before.old = True
+                _drop(before)
 
-    def _taken(self, patience: Patience) -> _Copy:
+    def _rest(self, copy: _Copy) -> float:
+        return max(self.every, _SHARE * copy.held)
+
+    def _made(self, patience: Patience) -> _Copy:
         self._number += 1
         path = self.folder / f"{self._number}.duckdb"
-        began, connection = self.clock(), None
+        began = self.clock()
         try:
-            stamp = _copied(self.database, path, patience)
-            connection = _opened(path)
+            stamp = copy_store(self.database, path, patience)
+            made = self.clock()
+            return _Copy(path=path, connection=open_copy(path, self.database), stamp=stamp, held=made - began, made=made)
         finally:
-            if connection is None:
-                _remove(path)
-        self._checked, self._trouble = self.clock(), None
-        self._due = self._checked + max(self.every, _SHARE * (self._checked - began))
-        return _Copy(path=path, connection=connection, stamp=stamp)
-
-
-def _copied(database: Path, path: Path, patience: Patience) -> str:
-    """Copy a store with its log while no writer can have it; returns its stamp."""
-    if not database.is_file():
-        raise StoreError(f"{database}: there is no store", hint="agentgym store rebuild makes it from the journals of a runs folder")
-    held = connect(database, read_only=True, patience=patience)
-    try:
-        stamp = _stamp(database)
-        # The log first: closing a file gives up this process's locks on it, and the database's is the one that counts.
-        with suppress(FileNotFoundError):
-            shutil.copyfile(_log(database), _log(path))
-        shutil.copyfile(database, path)
-    except OSError as err:
-        raise StoreError(f"{path.parent}: cannot copy the store: {err.strerror or err}", hint="free some space") from err
-    finally:
-        held.close()
-    return stamp
-
-
-def _opened(path: Path) -> Connection:
-    """A copy is brought up to date before it is opened for reading; the store that it was made from stays as it is."""
-    with open_for_reading(path):
-        pass
-    connection = connect(path, read_only=True, patience=PATIENT)
-    connection.execute(_MEMORY)
-    return connection
-
-
-def _remove(path: Path) -> None:
-    for each in path.parent.glob(f"{path.name}*"):
-        shutil.rmtree(each) if each.is_dir() else each.unlink(missing_ok=True)
-
-
-def _log(database: Path) -> Path:
-    return database.with_name(f"{database.name}.wal")
-
-
-def _stamp(database: Path) -> str:
-    parts = []
-    for path in (database, _log(database)):
-        try:
-            known = path.stat()
-        except OSError:
-            continue
-        parts.append(f"{known.st_ino:x}-{known.st_size:x}-{known.st_mtime_ns:x}")
-    return ".".join(parts)
+            remove(path)
 
 
 def _drop(copy: _Copy) -> None:
     if copy.old and copy.users == 0:
         copy.connection.close()
-        _remove(copy.path)
+        remove(copy.path)
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from agentgym_cli.episode.reencoding import differing
 from agentgym_cli.episode.tokens import TurnTokens
 from agentgym_cli.errors import Interrupted, StoreError
 from agentgym_cli.recipe.frozen_file import parse_frozen
@@ -74,10 +75,18 @@ class _Readers:
 
     known: Kept = field(default_factory=lambda: Kept(most=4))
 
-    def __call__(self, run: RunRow, token_ids: Sequence[int]) -> tuple[Sequence[str], frozenset[int]]:
+    def texts(self, run: RunRow, token_ids: Sequence[int]) -> tuple[Sequence[str], frozenset[int]]:
         """The text of every token, and which ids end an action. Raises RecipeError or PolicyError where the run's tokenizer is not here."""
-        tokens = self.known.get(run.run, lambda: _tokens_of(run))
+        tokens = self._tokens(run)
         return pieces(tokens.written, token_ids), tokens.stop_ids
+
+    def differing(self, run: RunRow, token_ids: Sequence[int]) -> Sequence[bool]:
+        """Which tokens are not in the encoding of their own text. Raises as ``texts`` does."""
+        tokens = self._tokens(run)
+        return differing(token_ids, tokens.read(tokens.written(token_ids)))
+
+    def _tokens(self, run: RunRow) -> TurnTokens:
+        return self.known.get((run.run, run.frozen), lambda: _tokens_of(run), lambda _: 1)
 
 
 _BEFORE = 4

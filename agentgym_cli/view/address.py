@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from math import isfinite
@@ -11,9 +12,10 @@ from agentgym_cli.errors import RecipeError
 from agentgym_cli.recipe.wording import asked, listed, shown
 from agentgym_cli.store.episode_rows import SORTS, EpisodeFilter, Sort
 
-LONGEST = 8192
-"""Bytes of a query."""
-_LONGEST_VALUE = 2000
+LONGEST = 60_000
+"""Bytes of a query. What would make a longer one is no link."""
+_NUMBER = re.compile(r"-?(\d+|\d*\.\d+)([eE][-+]?\d+)?", re.ASCII)
+"""As HTML writes numbers."""
 _NUMBERS = frozenset({"step", "horizon", "turns_from", "turns_to"})
 _REALS = frozenset({"reward_from", "reward_to"})
 FILTERS = tuple(each.name for each in fields(EpisodeFilter))
@@ -58,11 +60,11 @@ class Query:
             raise BadAddress(f"{name}: expected a whole number, got {shown(value)}")
         return int(value)
 
-    def counted(self, name: str, default: int = 1) -> int:
-        """A whole number from 1 on. Raises BadAddress for anything else."""
+    def counted(self, name: str, default: int = 1, *, least: int = 1) -> int:
+        """A whole number from ``least`` on. Raises BadAddress for anything else."""
         value = self.whole(name, default)
-        if value is None or value < 1:
-            raise BadAddress(f"{name}: expected a number from 1 on, got {shown(self.values.get(name))}")
+        if value is None or value < least:
+            raise BadAddress(f"{name}: expected a whole number from {least} on, got {shown(self.values.get(name))}")
         return value
 
     def real(self, name: str) -> float | None:
@@ -70,10 +72,7 @@ class Query:
         value = self.values.get(name)
         if value is None:
             return None
-        try:
-            number = float(value)
-        except ValueError:
-            number = float("nan")
+        number = float(value) if _NUMBER.fullmatch(value) else float("nan")
         if not isfinite(number):
             raise BadAddress(f"{name}: expected a number, got {shown(value)}")
         return number
@@ -98,8 +97,8 @@ def read_query(raw: bytes) -> Query:
     for name, value in pairs:
         if name in values:
             raise BadAddress(f"address: expected {shown(name)} once, got it twice")
-        if len(value) > _LONGEST_VALUE or "\0" in value:
-            raise BadAddress(f"{shown(name)}: expected at most {_LONGEST_VALUE} characters, got {len(value)}")
+        if "\0" in value:
+            raise BadAddress(f"{shown(name)}: expected text without the character U+0000, got it")
         if value:
             values[name] = value
     return Query(values=values)
@@ -120,13 +119,18 @@ class Choice:
         for name in FILTERS:
             value = getattr(self.wanted, name)
             if value is not None:
-                found[name] = f"{value:g}" if isinstance(value, float) else str(value)
+                found[name] = _exact(value) if isinstance(value, float) else str(value)
         found |= {} if self.sort == "schedule" else {"sort": self.sort}
         return found | ({"order": "down"} if self.descending else {})
 
     def filtered(self, **changes: object) -> Choice:
         """The same with other filters."""
         return replace(self, wanted=replace(self.wanted, **changes))  # type: ignore[arg-type]
+
+
+def _exact(number: float) -> str:
+    short = f"{number:g}"
+    return short if float(short) == number else repr(number)
 
 
 CHOICE_WORDS = ("run", "sort", "order", *FILTERS)

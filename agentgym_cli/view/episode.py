@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from agentgym_cli.report import phrases
-from agentgym_cli.report.face import settings
-from agentgym_cli.report.frozen import at, number, read_document
 from agentgym_cli.report.html_text import Child, Html, element, joined
 from agentgym_cli.store import queries
-from agentgym_cli.store.episode_queries import episodes_of_task, neighbours, one_episode, tries_of, turns_from
+from agentgym_cli.store.episode_queries import episodes_of_task, neighbours, one_episode, tries_of
 from agentgym_cli.store.episode_rows import AttemptKey, EpisodeRow, Neighbours, TryRow
 from agentgym_cli.store.rows import RunRow
-from agentgym_cli.view.address import CHOICE_WORDS, BadAddress, Choice, read_choice
+from agentgym_cli.view.address import CHOICE_WORDS, Choice, read_choice
 from agentgym_cli.view.foreign import SHOWN, one_line, verbatim
-from agentgym_cli.view.frame import Asked, anchor, badge, facts, framed, table
+from agentgym_cli.view.frame import Asked, anchor, badge, framed
+from agentgym_cli.view.panels import attempt_name, attempts_table, panels
 from agentgym_cli.view.requests import Answer
 from agentgym_cli.view.tokens import token_view
 from agentgym_cli.view.turns import more, some_turns
@@ -39,7 +37,7 @@ def episode_page(asked: Asked) -> Answer:
     else:
         key = AttemptKey(run=run.run, segment=chosen.segment, episode=row.episode, attempt=chosen.attempt)
         body += [
-            element("div", _budgets(asked, run, row, key, chosen), _verdict(asked, run, row, key, chosen), attributes={"class": "panels"}),
+            panels(connection, run, row, key, chosen, last=_final(asked, key, chosen)),
             *_tries(asked, choice, row, tries, chosen),
             _siblings(asked, run, row, key),
             *_inside(asked, choice, run, row, key, chosen),
@@ -62,7 +60,7 @@ def _chosen(asked: Asked, row: EpisodeRow, tries: Sequence[TryRow]) -> TryRow | 
     for each in tries[::-1]:
         if attempt in (None, each.attempt) and segment in (None, each.segment):
             return each
-    raise BadAddress("attempt: expected one of the attempts at this episode, got another")
+    raise queries.NotInStore("attempt: expected one of the attempts at this episode, got another")
 
 
 def _head(row: EpisodeRow) -> Html:
@@ -98,68 +96,19 @@ def _exported(asked: Asked, words: dict[str, str]) -> dict[str, object]:
     return {"run": words["run"], "episode": words["episode"], "segment": asked.query.text("segment"), "attempt": asked.query.text("attempt")}
 
 
-def _budgets(asked: Asked, run: RunRow, row: EpisodeRow, key: AttemptKey, chosen: TryRow) -> Html:
-    document = read_document(run.frozen)
-    last = turns_from(asked.reading.connection, key, first=max(1, chosen.turns), most=1, longest=0)
-    context = last[0].context_tokens if last else None
-    bars = [_bar("turns", chosen.turns, None if row.horizon is None else float(row.horizon), "")]
-    bars += [_bar("tokens of context", context, number(at(document, "config", "budgets", "context_tokens")), "")] if context else []
-    bars += [_bar("seconds", chosen.seconds, number(at(document, "config", "budgets", "episode_seconds")), " s")]
-    spent: list[tuple[str, Child]] = [
-        ("tokens sampled", phrases.number(chosen.action_tokens)),
-        ("policy", f"{phrases.number(chosen.policy_seconds)} s"),
-        ("world", f"{phrases.number(chosen.env_seconds)} s"),
-        ("invalid actions", phrases.number(chosen.invalid_actions)),
-        ("stopped by", f"{chosen.stop or phrases.NO_DATA}{f' ({chosen.cause})' if chosen.cause else ''}{', truncated' if chosen.truncated else ''}"),
-        ("policy version", phrases.number(chosen.policy_version)),
-    ]
-    return element("section", element("h2", "Budgets"), *bars, facts(spent), attributes={"class": "panel"})
-
-
-def _bar(name: str, spent: float | None, limit: float | None, unit: str) -> Html:
-    words = f"{phrases.number(spent)}{unit} of {phrases.number(limit)}{unit}"
-    if spent is None or not limit:
-        return element("p", element("span", name), element("span", f"{phrases.number(spent)}{unit}, no limit known"), attributes={"class": "bar"})
-    meter = element("progress", words, attributes={"value": f"{min(spent, limit):g}", "max": f"{limit:g}", "aria-label": name})
-    return element("p", element("span", f"{name} "), meter, element("span", f" {words}"), attributes={"class": "bar"})
-
-
-def _verdict(asked: Asked, run: RunRow, row: EpisodeRow, key: AttemptKey, chosen: TryRow) -> Html:
-    said = {True: "success", False: "no success", None: "was not asked, or there is none"}[chosen.verified]
+def _final(asked: Asked, key: AttemptKey, chosen: TryRow) -> Html:
+    """What the world showed last."""
     rest = more(asked, key, "final", 1, SHOWN, chosen.final_length) if chosen.final_length > SHOWN else Html("")
-    shown = element("div", verbatim(chosen.final_observation), rest, attributes={"class": "said", "dir": "auto"})
-    rules = [(item.key, one_line(item.value, 300)) for item in settings(run.frozen, run.verb) if item.about == "reward and success"]
-    pairs: list[tuple[str, Child]] = [
-        ("outcome from", "verifier" if row.by_verifier else "reward" if row.by_verifier is not None else phrases.NO_DATA),
-        ("verifier said", said),
-        ("reward", phrases.number(chosen.reward)),
-        *([("message", one_line(chosen.detail, 2000))] if chosen.detail else []),
-        *([("action induced", "the error came back on the same action")] if chosen.action_induced else []),
-        ("the world showed last", shown),
-    ]
-    folded = [element("details", element("summary", "Rules, as frozen"), facts(rules))] if rules else []
-    return element("section", element("h2", "What the verifier saw"), facts(pairs), *folded, attributes={"class": "panel"})
+    return element("div", verbatim(chosen.final_observation), rest, attributes={"class": "said", "dir": "auto"})
 
 
 def _tries(asked: Asked, choice: Choice, row: EpisodeRow, tries: Sequence[TryRow], chosen: TryRow) -> Iterator[Html]:
-    if len(tries) < 2:
-        return
-    rows: list[list[Child]] = []
-    for each in tries:
+    def name(each: TryRow) -> Child:
         words = choice.words() | {"episode": row.episode, "segment": each.segment, "attempt": each.attempt}
-        name = anchor(f"attempt {each.attempt}, segment {each.segment}", asked.link("episode", words))
-        state = "superseded" if each.superseded else "shown" if each == chosen else ""
-        rows.append(
-            [
-                name,
-                state,
-                each.outcome or "",
-                f"{each.stop} ({each.cause})" if each.cause else each.stop or "",
-                str(each.turns),
-                one_line(each.detail),
-            ]
-        )
-    yield table("Attempts at this episode", ("attempt", "", "outcome", "stopped by", "turns", "message"), rows)
+        return anchor(attempt_name(each), asked.link("episode", words))
+
+    if len(tries) > 1:
+        yield attempts_table(tries, chosen, name)
 
 
 def _siblings(asked: Asked, run: RunRow, row: EpisodeRow, key: AttemptKey) -> Html:

@@ -26,6 +26,8 @@ _TYPED = (
     ("text", "text in any turn", "search"),
 )
 _MOST_CHOICES = 500
+_CHOICE_BYTES = 600
+"""About what one of the choices takes in memory."""
 
 
 def episodes_page(asked: Asked) -> Answer:
@@ -36,7 +38,9 @@ def episodes_page(asked: Asked) -> Answer:
     run = queries.find_run(connection, choice.run)
     after, before = asked.query.text("after"), asked.query.text("before")
     found = episode_page(connection, run.run, choice.wanted, sort=choice.sort, descending=choice.descending, after=after, before=before, most=PAGE)
-    known = asked.kept.get(("choices", asked.reading.stamp, run.run), lambda: choices(connection, run.run))
+    known = asked.kept.get(
+        ("choices", run.run), lambda: choices(connection, run.run), lambda rows: _CHOICE_BYTES * len(rows), stamp=asked.reading.stamp
+    )
     body: list[Child] = [
         element("h1", "Episodes"),
         _form(asked, choice, known),
@@ -125,7 +129,8 @@ def _rows(asked: Asked, choice: Choice, rows: Sequence[EpisodeRow]) -> Html:
         ]
         for row in rows
     ]
-    return table("Episodes", _NAMES, shown, hidden=True, attributes=[{"class": "line"}] * len(shown))
+    attributes = [{"class": "line"} | ({"data-failure": ""} if row.outcome == "failure" else {}) for row in rows]
+    return table("Episodes", _NAMES, shown, hidden=True, attributes=attributes)
 
 
 def _number(value: float | None) -> str:

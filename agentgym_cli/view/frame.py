@@ -15,7 +15,7 @@ from agentgym_cli.report.html import section_html
 from agentgym_cli.report.html_text import Child, Html, element, joined
 from agentgym_cli.store.rows import RunRow
 from agentgym_cli.store.snapshot import Reading
-from agentgym_cli.view.address import Query, link
+from agentgym_cli.view.address import LONGEST, Query, link
 from agentgym_cli.view.foreign import one_line
 from agentgym_cli.view.requests import Answer
 
@@ -27,29 +27,43 @@ Crumb = tuple[str, str | None]
 class TokenReader(Protocol):
     """Reads tokens with a run's own tokenizer."""
 
-    def __call__(self, run: RunRow, token_ids: Sequence[int]) -> tuple[Sequence[str], frozenset[int]]:
+    def texts(self, run: RunRow, token_ids: Sequence[int]) -> tuple[Sequence[str], frozenset[int]]:
         """The text of every token, and which ids end an action. Raises AgentgymError where the run's tokenizer is not here."""
+
+    def differing(self, run: RunRow, token_ids: Sequence[int]) -> Sequence[bool]:
+        """Which tokens of a whole trajectory are not in the encoding of its own text. Raises as ``texts`` does."""
 
 
 @dataclass(slots=True)
 class Kept:
     """Answers that were worked out before, the least used given up first. For several threads."""
 
-    most: int = 200
+    most: int = 64_000_000
+    """Bytes, as their makers estimate them."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _found: OrderedDict[Hashable, object] = field(default_factory=OrderedDict)
+    _found: OrderedDict[Hashable, tuple[object, int, str | None]] = field(default_factory=OrderedDict)
+    _bytes: int = 0
 
-    def get(self, key: Hashable, make: Callable[[], T]) -> T:
-        """The answer under ``key``, made where there is none; a key stands for answers of one type."""
+    def get(self, key: Hashable, make: Callable[[], T], size: Callable[[T], int], *, stamp: str | None = None) -> T:
+        """The answer under ``key``, made where there is none; a key stands for answers of one type.
+
+        Args:
+            size: estimates the bytes of an answer; one that is larger than all that may be kept is not.
+            stamp: of the store that the answer is true of; a newer one ends it. None where its key holds all that it depends on.
+        """
         with self._lock:
-            if key in self._found:
+            if key in self._found and self._found[key][2] == stamp:
                 self._found.move_to_end(key)
-                return cast(T, self._found[key])
+                return cast(T, self._found[key][0])
         made = make()
         with self._lock:
-            self._found[key] = made
-            while len(self._found) > self.most:
-                self._found.popitem(last=False)
+            stale = [other for other, (_, _, its) in self._found.items() if other == key or (stamp is not None and its not in (None, stamp))]
+            for other in stale:
+                self._bytes -= self._found.pop(other)[1]
+            if (taken := size(made)) <= self.most:
+                self._found[key], self._bytes = (made, taken, stamp), self._bytes + taken
+            while self._bytes > self.most:
+                self._bytes -= self._found.popitem(last=False)[1][1]
         return made
 
 
@@ -102,17 +116,20 @@ def _crumb(name: str, address: str | None) -> Html:
     return element("span", shown, attributes={"aria-current": "page"}) if address is None else element("a", shown, attributes={"href": address})
 
 
+def standing_words(reading: Reading) -> str:
+    """How old a copy is, and why it is not newer."""
+    words = "the store as it is now" if reading.age < 1 else f"the store as it was {reading.age:.0f} s ago"
+    return words + (f"; not newer because {reading.trouble}" if reading.trouble else "")
+
+
 def _standing(asked: Asked) -> Html:
-    age = asked.reading.age
-    words = "the store as it is now" if age < 1 else f"the store as it was {age:.0f} s ago"
-    trouble = f"; not newer because {asked.reading.trouble}" if asked.reading.trouble else ""
-    return element("p", words, trouble, attributes={"class": "standing", "id": "standing", "role": "status"})
+    return element("p", standing_words(asked.reading), attributes={"class": "standing", "id": "standing", "role": "status"})
 
 
 _HELP = (
     ("j k", "next and previous turn, or line of a list"),
-    ("n p", "next and previous episode"),
-    ("f F", "next and previous failure"),
+    ("n p", "next and previous episode, or page of a list"),
+    ("f F", "next and previous failure, or task that was lost"),
     ("Enter", "open the marked line"),
     ("r", "replay turn by turn; space plays and stops"),
     ("/", "go to the text filter"),
@@ -153,7 +170,9 @@ def _cells(row: Sequence[Child]) -> Iterator[Html]:
 
 
 def anchor(text: Child, address: str, **attributes: str) -> Html:
-    """A link."""
+    """A link; the text alone where names in its address are longer than an address can be."""
+    if len(address.partition("?")[2].partition("#")[0]) > LONGEST:
+        return element("span", text, attributes={"class": "none", "title": "its name is too long for an address"})
     return element("a", text, attributes={"href": address} | attributes)
 
 

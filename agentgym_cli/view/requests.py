@@ -23,6 +23,7 @@ HEADERS: Mapping[str, str] = MappingProxyType(
         "cache-control": "no-store",
     }
 )
+_ONCE = ("host", "origin", "sec-fetch-site", "sec-fetch-mode")
 HTML, JSON = "text/html; charset=utf-8", "application/json"
 
 
@@ -65,10 +66,11 @@ class Gate:
         if method not in ("GET", "HEAD"):
             return Answer(status=405, kind="text/plain", body=b"only GET and HEAD\n", headers={"allow": "GET, HEAD"})
         given = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in headers]
-        hosts = [value for name, value in given if name == "host"]
-        if len(hosts) != 1 or hosts[0].lower() not in self.hosts():
-            return refused(403, "this server answers to 127.0.0.1 and localhost only")
         said = dict(given)
+        if any(len([value for each, value in given if each == name]) > 1 for name in _ONCE):
+            return refused(400, f"expected each of the headers {', '.join(_ONCE)} at most once")
+        if said.get("host", "").lower() not in self.hosts():
+            return refused(403, "this server answers to 127.0.0.1 and localhost only")
         origin = said.get("origin")
         if origin is not None and origin.lower() not in {f"http://{host}" for host in self.hosts()}:
             return refused(403, "this server answers to its own pages only")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
+from agentgym_cli.errors import StoreError
 from agentgym_cli.report import phrases
 from agentgym_cli.report.accounting import account_rows, untold
 from agentgym_cli.report.blocks import Bars, Prose, Section
@@ -34,24 +36,27 @@ def runs_page(asked: Asked) -> Answer:
     runs = queries.list_runs(asked.reading.connection)[::-1]
     number = asked.query.counted("page")
     shown = runs[(number - 1) * PAGE : number * PAGE]
+    if runs and not shown:
+        raise queries.NotInStore(f"page {number:,}: there are {-(-len(runs) // PAGE):,} pages of runs")
     mark = marks(asked.reading.connection)
     names = ("run", "environment, engine", "progress", "judged on", "end to end", "conditional", "infra", "worst to best", "digest", "compare")
-    rows = [_run_row(asked, run, mark.get(run.run, (0, 0))) for run in shown]
+    file, _, _ = asked.reading.stamp.partition("-")
+    rows = [_run_row(asked, run, (file, mark.get(run.run))) for run in shown]
     body: list[Child] = [element("h1", "Runs")]
     if not runs:
         body.append(element("p", "There is no run in this store yet."))
     grid = table("Runs of this store, the newest first", names, rows, hidden=True, attributes=[{"class": "line run"}] * len(rows))
     button = element("button", "Compare A with B", attributes={"type": "submit"})
     body += [element("form", grid, element("p", button), attributes={"action": asked.link("compare"), "method": "get"})] if rows else []
-    pages = [("newer runs", number - 1)] * (number > 1) + [("older runs", number + 1)] * (number * PAGE < len(runs))
-    body += [element("p", *(anchor(words, asked.link("", {"page": place})) for words, place in pages))] if pages else []
+    pages = [("newer runs", number - 1, "prev")] * (number > 1) + [("older runs", number + 1, "next")] * (number * PAGE < len(runs))
+    body += [element("p", *(anchor(words, asked.link("", {"page": place}), rel=rel) for words, place, rel in pages))] if pages else []
     return framed(asked, "Runs", [], body, live=True, wide=True)
 
 
-def _run_row(asked: Asked, run: RunRow, mark: tuple[int, int]) -> list[Child]:
-    part, found, progress = asked.kept.get(("head", run.run, run.status, run.segments, mark), lambda: _head(asked, run))
+def _run_row(asked: Asked, run: RunRow, mark: Hashable) -> list[Child]:
+    head = asked.kept.get(("head", run.run, run.status, run.segments, mark), lambda: _head(asked, run), lambda _: _HEAD_BYTES)
     name = joined((anchor(one_line(run.run, 80), asked.link("run", {"run": run.run})), lines(f"\n{run.name}, {run.verb}")))
-    figures = _figures(found) if found else [phrases.NO_DATA] * 4
+    figures = _figures(head.figures) if head.figures else [phrases.NO_DATA] * 4
     choose = [
         element("label", element("input", attributes={"type": "radio", "name": side, "value": run.run, "required": ""}), side.upper())
         for side in ("a", "b")
@@ -59,24 +64,43 @@ def _run_row(asked: Asked, run: RunRow, mark: tuple[int, int]) -> list[Child]:
     return [
         name,
         lines(f"{run.env[:40]}\n{run.engine}, {run.profile[:40]}\npolicy {run.policy[:40]}"),
-        lines(progress),
-        element("span", lines(part.replace(" / ", "\n").replace(", step", "\nstep")), attributes={"class": "figure"}),
+        joined((lines(head.progress), element("p", one_line(head.trouble, 300), attributes={"class": "warning"}) if head.trouble else "")),
+        element("span", lines(head.part.replace(" / ", "\n").replace(", step", "\nstep")), attributes={"class": "figure"}),
         *figures,
         element("code", run.digest[:12]),
         joined(choose),
     ]
 
 
-def _head(asked: Asked, run: RunRow) -> tuple[str, Accounting | None, str]:
-    """The part that a run is judged on, its figures, and how far the run is."""
-    rows = queries.counts(asked.reading.connection, run.run)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Head:
+    """What a list of runs says of one."""
+
+    part: str = phrases.NO_DATA
+    """What it is judged on."""
+    figures: Accounting | None = None
+    progress: str
+    trouble: str | None = None
+    """Why there are no figures although there are records."""
+
+
+_HEAD_BYTES = 4_000
+
+
+def _head(asked: Asked, run: RunRow) -> _Head:
+    """What a run is judged on, its figures, and how far it is; one that cannot be believed says so and leaves the others alone."""
+    status = run.status or "in progress"
+    try:
+        rows = queries.counts(asked.reading.connection, run.run)
+    except StoreError as err:
+        return _Head(progress=status, trouble=err.message)
     curve = queries.curve(asked.reading.connection, run.run, ("success", "horizon"))
     found = standing(run, rows, curve, tuple(read_facts(run.frozen).tasks))
-    progress = "\n".join((run.status or "in progress", *(sentence[:120] for sentence in found.missing[:2])))
+    progress = "\n".join((status, *(sentence[:120] for sentence in found.missing[:2])))
     part = _judged(rows)
     if part is None:
-        return phrases.NO_DATA, None, progress
-    return part_name(part), account_rows(of_part(rows, part), infra_unknown=untold(run.imported)), progress
+        return _Head(progress=progress)
+    return _Head(part=part_name(part), figures=account_rows(of_part(rows, part), infra_unknown=untold(run.imported)), progress=progress)
 
 
 def _judged(rows: Sequence[CountsRow]) -> Part | None:

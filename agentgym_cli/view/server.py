@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import logging
 import secrets
+import signal
 import socket
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import uvicorn
 
-from agentgym_cli.errors import EnvError
+from agentgym_cli.errors import EnvError, Interrupted
 from agentgym_cli.store.snapshot import Snapshots
 from agentgym_cli.view.address import link
 from agentgym_cli.view.app import Viewer
+from agentgym_cli.view.connections import Connection
 from agentgym_cli.view.frame import TokenReader
 from agentgym_cli.view.requests import Gate
 
 _HOST = "127.0.0.1"
 _KEEP_ALIVE_SECONDS = 30
 _GRACE_SECONDS = 2
-_MOST_CONNECTIONS = 64
+_LONGEST_HEAD = 128 * 1024
+"""Bytes of a request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,11 +55,14 @@ class Open:
             access_log=False,
             server_header=False,
             ws="none",
-            limit_concurrency=_MOST_CONNECTIONS,
+            http=Connection,
+            h11_max_incomplete_event_size=_LONGEST_HEAD,
             timeout_keep_alive=_KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=_GRACE_SECONDS,
         )
-        uvicorn.Server(config).run(sockets=[self.listening])
+        server = uvicorn.Server(config)
+        with _hanging_up(lambda: setattr(server, "should_exit", True)):
+            server.run(sockets=[self.listening])
 
 
 @contextmanager
@@ -66,8 +72,9 @@ def opened(database: Path, *, runs_dir: Path, port: int, tokens: TokenReader) ->
     Raises:
         EnvError: the port cannot be had.
         StoreBusy, StoreError: the store cannot be read.
+        Interrupted: the terminal was closed before the server began to serve.
     """
-    with tempfile.TemporaryDirectory(prefix="agentgym-view-") as folder, _bound(port) as listening:
+    with _hanging_up(_stop), tempfile.TemporaryDirectory(prefix="agentgym-view-") as folder, _bound(port) as listening:
         snapshots = Snapshots(database, Path(folder))
         try:
             with snapshots.reading():
@@ -88,3 +95,21 @@ def _bound(port: int) -> Iterator[socket.socket]:
             raise EnvError(f"--port {port}: expected a free port on {_HOST}, got: {err.strerror or err}", "leave --port out for a free one") from err
         listening.listen()
         yield listening
+
+
+@contextmanager
+def _hanging_up(act: Callable[[], None]) -> Iterator[None]:
+    """Have a terminal that closes do ``act`` instead of killing, unless whoever started this had that signal ignored (nohup)."""
+    before = signal.getsignal(signal.SIGHUP)
+    if before is signal.SIG_IGN:
+        yield
+        return
+    signal.signal(signal.SIGHUP, lambda number, frame: act())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def _stop() -> None:
+    raise Interrupted("stopped by SIGHUP", "nothing was running that could be resumed")

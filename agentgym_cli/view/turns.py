@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from agentgym_cli.report import phrases
 from agentgym_cli.report.html_text import Child, Html, element, joined
-from agentgym_cli.store.episode_queries import PIECES, piece, turns_from
+from agentgym_cli.store.episode_queries import PIECES, piece, refuse_unknown, turns_from
 from agentgym_cli.store.episode_rows import AttemptKey, TurnRow
+from agentgym_cli.store.queries import NotInStore
 from agentgym_cli.view.foreign import PIECE, SHOWN, verbatim
 from agentgym_cli.view.frame import Asked, anchor
 from agentgym_cli.view.requests import Answer
 
 PAGE = 40
 """Turns that are sent at once."""
+_LONGEST = 1_000_000
+"""Characters of HTML behind which no further turn is sent at once."""
+_LABEL = re.compile(r"(?:^|(?<=\s))[^\s:]{1,20}:\s*\Z")
+"""What stands before an action, such as ``Action:``."""
 KEY_WORDS = ("run", "episode", "segment", "attempt")
 
 
@@ -22,28 +28,36 @@ def key_words(key: AttemptKey) -> dict[str, object]:
     return {"run": key.run, "episode": key.episode, "segment": key.segment, "attempt": key.attempt}
 
 
-def read_key(asked: Asked) -> AttemptKey:
-    """The attempt that an address names. Raises BadAddress."""
+def known_key(asked: Asked) -> AttemptKey:
+    """The attempt that an address names. Raises BadAddress, and NotInStore where there is no such attempt."""
     query = asked.query
-    return AttemptKey(run=query.needed("run"), episode=query.needed("episode"), segment=query.counted("segment"), attempt=query.counted("attempt"))
+    key = AttemptKey(run=query.needed("run"), episode=query.needed("episode"), segment=query.counted("segment"), attempt=query.counted("attempt"))
+    refuse_unknown(asked.reading.connection, key)
+    return key
 
 
 def turns_page(asked: Asked) -> Answer:
     """Some more turns, for a page that is there already."""
     asked.query.only(*KEY_WORDS, "first")
-    key = read_key(asked)
+    key = known_key(asked)
     shown = some_turns(asked, key, asked.query.counted("first"))
     return Answer(body=element("div", *shown).text.encode())
 
 
 def some_turns(asked: Asked, key: AttemptKey, first: int) -> Iterator[Html]:
-    """Up to 40 turns, and a link to those behind them."""
+    """Up to 40 turns, fewer where they are long, and a link to those behind them. Raises NotInStore where ``first`` is behind the last."""
     found = turns_from(asked.reading.connection, key, first=first, most=PAGE + 1, longest=SHOWN)
-    for turn in found[:PAGE]:
-        yield one_turn(turn, rest_of(asked, key, turn.turn))
-    if len(found) > PAGE:
-        address = asked.link("turns", key_words(key) | {"first": found[PAGE].turn})
-        yield element("p", anchor("more turns", address), attributes={"class": "more-turns"})
+    if not found and first > 1:
+        raise NotInStore(f"turn {first:,}: expected one of the attempt's turns, got one behind the last")
+    sent = 0
+    for place, turn in enumerate(found):
+        if place == PAGE or sent > _LONGEST:
+            address = asked.link("turns", key_words(key) | {"first": turn.turn})
+            yield element("p", anchor("more turns", address), attributes={"class": "more-turns"})
+            return
+        made = one_turn(turn, rest_of(asked, key, turn.turn))
+        sent += len(made.text)
+        yield made
 
 
 def rest_of(asked: Asked, key: AttemptKey, turn: int) -> Rest:
@@ -57,30 +71,57 @@ Rest = Callable[[str, int], Html]
 
 def one_turn(turn: TurnRow, rest: Rest) -> Html:
     """One turn."""
-    title = element("h3", f"turn {turn.turn}")
-    head = element("header", title, element("p", " · ".join(_said(turn))))
-    kind = "turn" + ("" if turn.valid is not False else " invalid")
-    parts: list[Child] = [head, _block("world", "observation", verbatim(turn.observation), turn.observation_length, "observation", rest)]
-    parts.append(_block("policy", "policy", spoken(turn), turn.text_length, "text", rest))
-    if turn.action is not None and turn.action not in turn.text:
-        parts.append(_block("action", "action", verbatim(turn.action), turn.action_length or 0, "action", rest))
-    return element("article", *parts, attributes={"class": kind, "id": f"t{turn.turn}", "tabindex": "-1", "aria-label": f"turn {turn.turn}"})
+    parts: list[Child] = [
+        turn_head(turn),
+        _block("world", "observation", verbatim(turn.observation), turn.observation_length, "observation", rest),
+        *(_block(kind, label, text, turn.text_length, "text", rest) for kind, label, text in spoken(turn)),
+    ]
+    if not says_action(turn):
+        parts.append(_block("action", "action", verbatim(turn.action or ""), turn.action_length or 0, "action", rest))
+    return element("article", *parts, attributes={"class": kind_of(turn), "id": f"t{turn.turn}", "tabindex": "-1", "aria-label": f"turn {turn.turn}"})
+
+
+def turn_head(turn: TurnRow) -> Html:
+    """A turn's number, what it brought, and what it took."""
+    return element("header", element("h3", f"turn {turn.turn}"), element("p", " · ".join(_said(turn))))
+
+
+def kind_of(turn: TurnRow) -> str:
+    """The classes of a turn."""
+    return "turn" + ("" if turn.valid is not False else " invalid")
 
 
 def _block(kind: str, label: str, text: Html, length: int, part: str, rest: Rest) -> Html:
-    inside = element("div", text, *([rest(part, length)] if length > SHOWN else []), attributes={"class": "said", "dir": "auto"})
-    return element("div", element("h4", label), inside, attributes={"class": f"block {kind}"})
+    return block(kind, label, text, *([rest(part, length)] if length > SHOWN else []))
 
 
-def spoken(turn: TurnRow) -> Html:
-    """What the policy said: its thought, and in it the action that was sent to the world."""
-    action = turn.action or ""
-    at = turn.text.rfind(action) if action else -1
-    if at < 0:
-        return verbatim(turn.text)
-    before, after = turn.text[:at], turn.text[at + len(action) :]
-    mark = element("mark", verbatim(action), attributes={"class": "sent", "title": "action: sent to the world"})
-    return joined((verbatim(before), mark, verbatim(after)))
+def block(kind: str, label: str, *text: Html) -> Html:
+    """A text with what it is called."""
+    return element(
+        "div", element("h4", label), element("div", *text, attributes={"class": "said", "dir": "auto"}), attributes={"class": f"block {kind}"}
+    )
+
+
+def says_action(turn: TurnRow) -> bool:
+    """Whether the action stands in what is here of the policy's text; there is none to show where no action was sent."""
+    return turn.action is None or (len(turn.text) == turn.text_length and turn.action in turn.text)
+
+
+def spoken(turn: TurnRow) -> Iterator[tuple[str, str, Html]]:
+    """What the policy said, as blocks of a kind, a label and a text: its thought, and apart from it the action that was sent to the world."""
+    if not turn.action or not says_action(turn):
+        yield "policy", "said", verbatim(turn.text)
+        return
+    at = turn.text.rindex(turn.action)
+    before, after = turn.text[:at], turn.text[at + len(turn.action) :]
+    label = _LABEL.search(before)
+    cut = at if label is None else label.start()
+    if not before[:cut].strip():
+        cut = 0
+    if cut:
+        yield "policy", "thought", verbatim(before[:cut].rstrip("\n"))
+    mark = element("mark", verbatim(turn.action), attributes={"class": "sent", "title": "action: sent to the world"})
+    yield "action", "action", joined((verbatim(before[cut:]), mark, verbatim(after)))
 
 
 def _said(turn: TurnRow) -> Iterator[str]:
@@ -110,9 +151,11 @@ def more(asked: Asked, key: AttemptKey, part: str, turn: int, start: int, length
 def text_page(asked: Asked) -> Answer:
     """A piece of one text, and a link to what is behind it."""
     asked.query.only(*KEY_WORDS, "part", "turn", "start")
-    key = read_key(asked)
-    part, turn, start = asked.query.one_of("part", PIECES), asked.query.counted("turn"), asked.query.whole("start", 0) or 0
-    text, length = piece(asked.reading.connection, key, part, turn=turn, start=max(0, start), most=PIECE)
+    key = known_key(asked)
+    part, turn, start = asked.query.one_of("part", PIECES), asked.query.counted("turn"), asked.query.counted("start", 0, least=0)
+    text, length = piece(asked.reading.connection, key, part, turn=turn, start=start, most=PIECE)
+    if start > length:
+        raise NotInStore(f"start {start:,}: expected a place in a text of {length:,} characters")
     shown: Sequence[Child] = [verbatim(text)]
     if start + len(text) < length:
         shown = [*shown, more(asked, key, part, turn, start + len(text), length)]

@@ -34,6 +34,14 @@ def _big() -> list[Record]:
     return [make_run("big"), make_segment(run="big"), scheduled, attempt, make_outcome(attempt), long, thousand, make_outcome(thousand)]
 
 
+def _two_pages() -> list[Record]:
+    """A hundred successes of one turn, and behind them a failure of two."""
+    records: list[Record] = [make_run("two"), make_segment(run="two")]
+    for number in range(101):
+        records += settled(make_scheduled(number, run="two"), "success" if number < 100 else "failure", turns=1 + number // 100)
+    return records
+
+
 @dataclass(slots=True)
 class Site:
     """A viewer that runs, and its pages."""
@@ -52,7 +60,7 @@ class Site:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("site")
     database = folder / "results.duckdb"
-    for name, segments in (RUNS | {"big": [_big()]}).items():
+    for name, segments in (RUNS | {"big": [_big()], "two": [_two_pages()]}).items():
         load(write_journal(folder / "runs" / name, *segments), database)
     command = [sys.executable, "-m", "agentgym_cli", "view", "--store", str(database), "--runs-dir", str(folder / "runs"), "--no-open", "--json"]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -130,6 +138,42 @@ def test_keys_go_through_a_list_and_from_episode_to_episode(site: Site, page: Pa
     page.wait_for_url(f"**{EPISODE}3*")
     page.keyboard.press("?")
     expect(page.get_by_role("complementary", name="Keys")).to_be_visible()
+
+
+def test_keys_go_from_failure_to_failure_in_a_list_and_over_its_pages(site: Site, page: Page) -> None:
+    here = page.locator("tr.here th")
+    site.to(page, "episodes?run=a")
+    for key, task in (("f", 1), ("f", 3), ("F", 1), ("f", 3), ("f", 4), ("f", 9)):
+        page.keyboard.press(key)
+        expect(here).to_have_text(f"eval/test/0/textcraft_{task}/0")
+    page.keyboard.press("f")
+    expect(page.locator("#standing")).to_have_text("there is no further failure in this list")
+    site.to(page, "episodes?run=two&sort=turns")
+    page.keyboard.press("f")
+    page.wait_for_url("**#failure")
+    expect(here).to_have_text("eval/test/0/textcraft_100/0")
+    page.keyboard.press("F")
+    page.wait_for_url("**#last-failure")
+    expect(page.locator("#standing")).to_have_text("no failure on this page; the same key goes on")
+
+
+def test_a_page_that_is_not_live_says_that_the_store_has_changed(site: Site, page: Page) -> None:
+    site.to(page, f"episode?run=a&{EPISODE}3%2F0")
+    site.database.touch()
+    expect(page.locator("#standing")).to_contain_text("it has changed since this page was made", timeout=30_000)
+
+
+def test_why_a_copy_is_not_newer_stays_on_the_page(site: Site, page: Page) -> None:
+    site.to(page, f"episode?run=a&{EPISODE}3%2F0")
+    whole = site.database.read_bytes()
+    site.database.write_bytes(b"no store any more" * 1000)
+    try:
+        expect(page.locator("#standing")).to_contain_text("not newer because", timeout=30_000)
+        page.wait_for_timeout(5_000)
+        expect(page.locator("#standing")).to_contain_text("got a file of another kind")
+    finally:
+        site.database.write_bytes(whole)
+    site.said.clear()
 
 
 def test_a_replay_shows_turn_after_turn(site: Site, page: Page) -> None:

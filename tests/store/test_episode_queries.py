@@ -11,7 +11,7 @@ import pytest
 from agentgym_cli.errors import StoreError
 from agentgym_cli.store import episode_queries as queries
 from agentgym_cli.store.db import Connection
-from agentgym_cli.store.episode_rows import SORTS, AttemptKey, EpisodeFilter, Sort
+from agentgym_cli.store.episode_rows import SORTS, AttemptKey, EpisodeFilter, Parting, Sort
 from agentgym_cli.store.loader import load_into
 from agentgym_cli.store.records import Record, TokensRecord
 from tests.store.builders import make_attempt, make_outcome, make_run, make_scheduled, make_segment, make_turn, settled, write_journal
@@ -136,13 +136,56 @@ def test_tokens_come_with_place_mask_and_log_probability(played: Connection) -> 
     assert [(row.place, row.token, row.sampled, row.logprob) for row in rows] == [(2, 6, True, -0.5), (3, 7, True, -0.25)]
 
 
-def test_the_first_difference_is_what_was_shown_or_done(played: Connection) -> None:
-    def key(number: int) -> AttemptKey:
-        return replace(KEY, episode=f"eval/test/0/textcraft_{number}/0")
+def key_of(number: int) -> AttemptKey:
+    return replace(KEY, episode=f"eval/test/0/textcraft_{number}/0")
 
-    assert queries.first_difference(played, key(0), key(4)) == 1
-    assert queries.first_difference(played, key(1), key(5)) is None
-    assert queries.first_difference(played, key(1), key(2)) == 3
+
+@pytest.mark.parametrize(
+    ("a", "b", "parting"),
+    [
+        (0, 4, Parting(turn=1, ending=False)),
+        (1, 9, None),
+        (1, 2, Parting(turn=3, ending=False)),
+    ],
+)
+def test_the_first_difference_is_what_was_shown_or_done(played: Connection, a: int, b: int, parting: Parting | None) -> None:
+    assert queries.first_difference(played, key_of(a), key_of(b)) == parting
+
+
+@pytest.mark.parametrize(
+    ("change", "parting"),
+    [
+        ({}, None),
+        ({"final_observation": "another end"}, Parting(turn=2, ending=True)),
+        ({"stop": "context"}, Parting(turn=2, ending=True)),
+        ({"reward": 0.5}, Parting(turn=2, ending=True)),
+        ({"turns": (make_turn(1, reward=0.25), make_turn(2))}, Parting(turn=1, ending=False)),
+        ({"turns": (make_turn(1), make_turn(2, done=True))}, Parting(turn=2, ending=False)),
+    ],
+)
+def test_two_attempts_that_did_the_same_part_where_they_were_given_something_else(
+    played: Connection, tmp_path: Path, change: dict[str, object], parting: Parting | None
+) -> None:
+    run = tmp_path.name
+    one, two = make_scheduled(0, run=run), make_scheduled(1, run=run)
+    first = replace(make_attempt(one, "failure"), turns=(make_turn(1), make_turn(2)), final_observation="end")
+    second = replace(make_attempt(two, "failure"), turns=first.turns, final_observation="end")
+    second = replace(second, **change)  # type: ignore[arg-type]
+    records = [make_run(run), make_segment(run=run), one, first, make_outcome(first), two, second, make_outcome(second)]
+    load_into(played, write_journal(tmp_path / run, records))
+    keys = [replace(KEY, run=run, episode=each.episode) for each in (one, two)]
+    assert queries.first_difference(played, *keys) == parting
+
+
+def test_what_was_played_of_a_task_is_the_first_sample_of_each_kind(played: Connection) -> None:
+    tasks = [f"textcraft_{number}" for number in (0, 1, 2, 3, 12)]
+    rows = {row.task: (row.success, row.other) for row in queries.played_of(played, "r1", phase="eval", split="test", step=0, tasks=tasks)}
+    # Tasks 0 to 3 end in success, failure, infra error and nothing at all; task 12 is of step 1.
+    assert rows == {
+        "textcraft_0": ("eval/test/0/textcraft_0/0", None),
+        "textcraft_1": (None, "eval/test/0/textcraft_1/0"),
+        "textcraft_2": (None, "eval/test/0/textcraft_2/0"),
+    }
 
 
 def test_attempts_that_a_resume_superseded_are_shown_as_such(played: Connection, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from agentgym_cli.errors import StoreError
+from agentgym_cli.store.copying import look_through
 from agentgym_cli.store.db import Patience, StoreBusy, connect, rows_of
 from agentgym_cli.store.loader import load
 from agentgym_cli.store.migrations import MIGRATIONS, migrate
@@ -48,7 +50,7 @@ def database(tmp_path: Path) -> Path:
 def snapshots(database: Path, tmp_path: Path, clock: Clock) -> Iterator[Snapshots]:
     folder = tmp_path / "copies"
     folder.mkdir()
-    made = Snapshots(database, folder, clock=clock, patience=ONCE, first_patience=ONCE)
+    made = Snapshots(database, folder, clock=clock, patience=ONCE, first_patience=ONCE, prompt=60)
     yield made
     made.close()
     assert list(folder.iterdir()) == []
@@ -76,11 +78,11 @@ def test_a_writer_gets_in_while_somebody_reads_and_the_reader_sees_it_seconds_la
 
 
 def test_a_store_that_has_not_changed_is_not_copied_and_its_copy_is_no_older(snapshots: Snapshots, clock: Clock) -> None:
-    runs(snapshots)
+    with snapshots.reading() as reading:
+        before = reading.stamp
     clock.now += 1000
     with snapshots.reading() as reading:
-        assert (reading.age, reading.trouble) == (0.0, None)
-    assert [path.name for path in snapshots.folder.iterdir()] == ["1.duckdb"]
+        assert (reading.age, reading.trouble, reading.stamp) == (0.0, None, before)
 
 
 @pytest.mark.slow
@@ -107,7 +109,7 @@ def test_a_reader_keeps_its_copy_until_it_is_done(snapshots: Snapshots, database
         clock.now += 10
         assert runs(snapshots) == ["r1", "r2"]
         assert [row.run for row in list_runs(old.connection)] == ["r1"]
-    assert [path.name for path in snapshots.folder.iterdir()] == ["2.duckdb"]
+    assert runs(snapshots) == ["r1", "r2"]
 
 
 @pytest.mark.slow
@@ -150,7 +152,81 @@ def test_a_store_that_breaks_keeps_the_last_copy_and_leaves_no_others(snapshots:
         clock.now += 10
         with snapshots.reading() as reading:
             assert ([row.run for row in list_runs(reading.connection)], reading.trouble is None) == (["r1"], False)
-    assert [path.name for path in snapshots.folder.iterdir()] == ["1.duckdb"]
+    assert list(snapshots.folder.iterdir()) == []
+
+
+def damage(database: Path) -> None:
+    """Turn some bytes of every block but the first, which says where the others are, over: checksums are wrong, and the store opens."""
+    raw = bytearray(database.read_bytes())
+    for place in range(12_288 + 262_144 + 1000, len(raw), 262_144):
+        raw[place : place + 100] = bytes(255 - each for each in raw[place : place + 100])
+    database.write_bytes(raw)
+
+
+@pytest.mark.parametrize("broken", ["damaged", "cut"])
+def test_a_store_that_opens_and_is_damaged_keeps_the_last_good_copy_and_says_so(
+    snapshots: Snapshots, database: Path, clock: Clock, broken: str
+) -> None:
+    runs(snapshots)
+    whole = database.read_bytes()
+    if broken == "cut":
+        database.write_bytes(whole[: len(whole) // 2])
+    else:
+        damage(database)
+    clock.now += 10
+    with snapshots.reading() as reading:
+        assert [row.run for row in list_runs(reading.connection)] == ["r1"]
+        assert reading.trouble is not None and str(database) in reading.trouble and str(snapshots.folder) not in reading.trouble
+    database.write_bytes(whole)
+    clock.now += 10
+    with snapshots.reading() as reading:
+        assert ([row.run for row in list_runs(reading.connection)], reading.trouble) == (["r1"], None)
+
+
+@pytest.mark.parametrize("at", [12288, 500_000])
+def test_what_is_said_of_a_store_that_was_cut_names_the_store_and_not_its_copy(database: Path, tmp_path: Path, at: int) -> None:
+    database.write_bytes(database.read_bytes()[:at])
+    own = tmp_path / "own"
+    own.mkdir()
+    snapshots = Snapshots(database, own, first_patience=ONCE)
+    with pytest.raises(StoreError) as said, snapshots.reading() as reading:
+        look_through(reading.connection, own / "1.duckdb", database)
+        list_runs(reading.connection)
+    assert "Could not read" in said.value.message and str(database) in said.value.message and str(own) not in said.value.message
+    snapshots.close()
+
+
+def test_nobody_waits_for_a_copy_that_another_reader_has_begun(snapshots: Snapshots, database: Path, clock: Clock) -> None:
+    runs(snapshots)
+    database.touch()
+    clock.now += 10
+    begun, go_on = threading.Event(), threading.Event()
+
+    def hold(_: float) -> None:
+        begun.set()
+        assert go_on.wait(60)
+
+    snapshots.patience, snapshots.prompt = Patience(seconds=1.0, pause=0.5, sleep=hold), 0.0
+    with connect(database, read_only=False, patience=ONCE):
+        assert runs(snapshots) == ["r1"]
+        assert begun.wait(60), "a copy is being made"
+        assert runs(snapshots) == ["r1"]
+    go_on.set()
+
+
+@pytest.mark.slow
+def test_a_copy_ends_with_its_process_even_when_that_is_killed(database: Path, tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    program = (
+        "import sys; from pathlib import Path; from agentgym_cli.store.snapshot import Snapshots\n"
+        "with Snapshots(Path(sys.argv[1]), Path(sys.argv[2])).reading(): print('read', flush=True); sys.stdin.read()"
+    )
+    reader = subprocess.Popen([sys.executable, "-c", program, str(database), str(own)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert reader.stdout is not None and reader.stdout.readline() == b"read\n"
+    reader.kill()
+    reader.communicate(timeout=60)
+    assert list(own.iterdir()) == []
 
 
 def test_a_store_that_is_held_from_the_start_or_is_none_is_an_error(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,11 +21,16 @@ from tests.view.stories import RUNS
 TOKEN, PORT = "secret-token", 4321
 
 
-def spelled(run: RunRow, token_ids: Sequence[int]) -> tuple[Sequence[str], frozenset[int]]:
-    """Token 7 ends an action; the tokenizer of run ``b`` is gone."""
-    if run.run == "b":
-        raise PolicyError("tokenizer.json: expected a file, got none")
-    return [f"<{each}>" for each in token_ids], frozenset({7})
+class Spelled:
+    """Reads tokens by their numbers. Token 7 ends an action, token 6 would be encoded otherwise; the tokenizer of run ``b`` is gone."""
+
+    def texts(self, run: RunRow, token_ids: Sequence[int]) -> tuple[Sequence[str], frozenset[int]]:
+        if run.run == "b":
+            raise PolicyError("tokenizer.json: expected a file, got none")
+        return [f"<{each}>" for each in token_ids], frozenset({7})
+
+    def differing(self, run: RunRow, token_ids: Sequence[int]) -> Sequence[bool]:
+        return [each == 6 for each in token_ids]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +51,8 @@ class Reader:
     def answer(self, path: str, query: str = "", *, method: str = "GET", token: str = TOKEN, **headers: str) -> tuple[Answer, bytes]:
         given = {"host": f"127.0.0.1:{PORT}"} | {name.replace("_", "-"): value for name, value in headers.items()}
         raw = [(name.encode(), value.encode()) for name, value in given.items()]
-        with ExitStack() as opened:
-            answer = self.viewer.answer(method, f"/{token}/{path}", query.encode(), raw, opened)
-            return answer, answer.body if isinstance(answer.body, bytes) else b"".join(answer.body)
+        answer = self.viewer.answer(method, f"/{token}/{path}", query.encode(), raw)
+        return answer, answer.body if isinstance(answer.body, bytes) else b"".join(answer.body)
 
     def __call__(self, path: str, query: str = "", **words: str) -> Page:
         answer, body = self.answer(path, query, **words)  # type: ignore[arg-type]
@@ -69,5 +72,5 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def read(database: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     snapshots = Snapshots(database, tmp_path_factory.mktemp("copies"))
-    yield Reader(Viewer(snapshots, Gate(token=TOKEN, port=PORT), database.parent / "runs", spelled))
+    yield Reader(Viewer(snapshots, Gate(token=TOKEN, port=PORT), database.parent / "runs", Spelled()))
     snapshots.close()

@@ -81,12 +81,31 @@ def _long() -> list[Record]:
     return [make_run("long"), make_segment(run="long"), scheduled, attempt, make_outcome(attempt), make_scheduled(1, run="long"), *ends]
 
 
+def _judged() -> list[Record]:
+    """A training whose evaluation has a success of task 5, which it failed in training later by number."""
+    outcomes = [("eval_after", 6, "success"), ("train", 7, "failure")]
+    records: list[Record] = [make_run("t2", frozen=FROZEN), make_segment(run="t2")]
+    for phase, step, outcome in outcomes:
+        records += settled(make_scheduled(5, run="t2", phase=phase, step=step, horizon=6), outcome)
+    return [*records, make_segment(run="t2", ended=NOW, status="finished")]
+
+
+def _other_end() -> list[Record]:
+    """Tasks 4 and 5 as in run ``a``, but task 4 ended in another place."""
+    fifth = make_scheduled(5, run="c", horizon=6)
+    fourth = make_scheduled(4, run="c", horizon=6)
+    attempt = replace(make_attempt(fourth, "failure", turns=5), final_observation="elsewhere")
+    return [make_run("c"), make_segment(run="c"), *settled(fifth, "failure"), fourth, attempt, make_outcome(attempt)]
+
+
 _A = ("success", "failure", "success", "failure", "failure", "success", "infra_error", "missing", "success", "failure")
 _B = ("success", "success", "success", "failure", "failure", "failure", "infra_error", "missing", "success", "success")
 RUNS: Mapping[str, list[list[Record]]] = {
     "a": [_evaluation("a", _A)],
     "b": [_evaluation("b", _B)],
     "t": _resumed(),
+    "t2": [_judged()],
+    "c": [_other_end()],
     "h <b>": [_hostile()],
     "long": [_long()],
 }

@@ -80,7 +80,7 @@ def test_an_episode_shows_its_turns_budgets_and_verdict(read: Reader) -> None:
     page = read("episode", "run=a&episode=eval/test/0/textcraft_3/0").text
     assert '<mark class="sent" title="action: sent to the world">take a</mark>' in page
     assert "turns 3 of 6" in words(page) and "goal 3" in page
-    assert words(page).count("Thought: so Action:") == 3
+    assert words(page).count("thought Thought: so action Action: take a") == 1
     assert "reward 0 · policy 0.1 s · world 0.01 s · 4 tokens sampled · 20 of context" in words(page)
     assert "outcome from reward" in words(page) and "122,000 characters left" in words(page)
 
@@ -99,7 +99,7 @@ def test_every_attempt_is_there_and_the_one_that_counts_is_shown(read: Reader) -
     assert "infra_error env_error (server_5xx)" in row_of(page, "attempt 1")
     assert "turns 3 of 6" in words(page)
     assert "POST /step: expected 200, got 503" in read("episode", f"{query}&attempt=1").text
-    assert read("episode", f"{query}&attempt=3").status == 400
+    assert read("episode", f"{query}&attempt=3").status == 404
 
 
 def test_an_episode_of_a_superseded_step_says_which_attempt_counts(read: Reader) -> None:
@@ -118,12 +118,13 @@ def test_tokens_show_the_mask_and_the_log_probabilities(read: Reader) -> None:
         ("tok f", "3"),
         ("tok f", "4"),
         ("tok a lp0", "5"),
-        ("tok a lp3", "6"),
+        ("tok a lp3 d", "6"),
         ("tok a lp2 s", "7"),
     ]
-    assert tokens[3][1] == "4: token 6, sampled, log-probability -2, probability 13.5%"
+    assert tokens[3][1] == "4: token 6, sampled, log-probability -2, probability 13.5%; its text would be encoded otherwise"
+    assert "1 of 5 tokens would be others if the text were encoded again" in page
     assert tokens[0][1] == "1: token 3, fed"
-    assert row_of(page, "5 7").endswith("-0.6931 50.0%")
+    assert row_of(page, "5 7").endswith("-0.6931 50.0%") and row_of(page, "4 6").endswith("-2 13.5% other")
 
 
 def test_tokens_whose_tokenizer_is_gone_are_numbers_and_it_is_said(read: Reader) -> None:
@@ -162,18 +163,104 @@ def test_a_run_is_not_compared_with_itself(read: Reader) -> None:
     assert words(read("compare", "a=a").text).startswith("Compare - agentgym")
 
 
+def test_the_links_of_a_comparison_keep_to_the_part_that_is_compared(read: Reader) -> None:
+    page = read("compare", "a=t2&b=c").text
+    row = next(row for row in re.findall(r"<tr[ >].*?</tr>", page, re.DOTALL) if "textcraft_5" in words(row))
+    links = [unescape(place) for place in re.findall(r'href="/secret-token/([^"]*)"', row)]
+    assert links == [
+        "episodes?run=t2&phase=eval_after&split=test&step=6&task=textcraft_5",
+        "episodes?run=c&phase=eval&split=test&step=0&task=textcraft_5",
+        "beside?run=t2&episode=eval_after%2Ftest%2F6%2Ftextcraft_5%2F0&other_run=c&other=eval%2Ftest%2F0%2Ftextcraft_5%2F0",
+    ]
+    assert read(*links[0].split("?")).text.count("1 to 1 of 1 episodes") == 1
+
+
+def test_a_task_that_was_not_played_in_both_offers_no_pair(read: Reader) -> None:
+    assert row_of(read("compare", "a=a&b=b").text, "textcraft_7").endswith("0 of 1 0 of 1 not played in both")
+
+
+@pytest.mark.parametrize(("kind", "episodes"), [("gained", ("1", "1")), ("lost", ("5", "5"))])
+def test_a_pair_shows_why_a_task_is_gained_or_lost(read: Reader, kind: str, episodes: tuple[str, str]) -> None:
+    page = read("compare", f"a=a&b=b&kind={kind}").text
+    found = re.search(r'href="/secret-token/beside\?([^"]*)"', page)
+    assert found is not None
+    shown = read("beside", unescape(found[1])).text
+    outcomes = re.findall(r'class="outcome o\d">(\w+)<', shown)
+    assert outcomes == (["failure", "success"] if kind == "gained" else ["success", "failure"])
+
+
+PAIR = "run=a&episode=eval/test/0/textcraft_3/0&other_run=b&other=eval/test/0/textcraft_3/0"
+
+
 def test_two_episodes_part_where_they_first_differ(read: Reader) -> None:
-    page = read("beside", "run=a&other_run=b&task=textcraft_3").text
+    page = read("beside", PAIR).text
     assert "They part at turn 2" in page
     assert len(re.findall(r'<tr class="parting" id="d2">', page)) == 1
     assert page.count("<article") == 6
+    assert "stopped by horizon after 3 turns, reward 0" in page
+    assert read("beside", f"{PAIR}&turn=4").status == 404
+
+
+def test_two_episodes_that_ended_differently_part_at_their_last_turn(read: Reader) -> None:
+    page = read("beside", "run=a&episode=eval/test/0/textcraft_4/0&other_run=c&other=eval/test/0/textcraft_4/0").text
+    assert "They were shown and did the same in all 5 turns, and ended differently." in page
+    assert len(re.findall(r'<tr class="parting" id="d5">', page)) == 1
 
 
 def test_an_export_is_a_page_that_needs_nothing_else(read: Reader) -> None:
     page = read("export.html", "run=a&episode=eval/test/0/textcraft_3/0")
     assert "script" not in re.sub("Content-Security-Policy.*?>", "", page.text) and "src=" not in page.text and "href=" not in page.text
     assert LONG in page.text and page.text.count("<article") == 3
+    said = words(page.text)
+    for part in (
+        "reward 0 · policy 0.1 s · world 0.01 s · 4 tokens sampled · 20 of context",
+        "reward 0 · done",
+        "turns 3 of 6",
+        "tokens of context 20, no limit known",
+        "policy 0.8 s world 0.1 s",
+        "stopped by horizon, truncated",
+        "outcome from reward verifier said was not asked",
+        "thought Thought: so action Action: take a",
+        "attempt 1, segment 1 shown failure horizon 3",
+    ):
+        assert part in said
     assert page.headers["content-disposition"].startswith("attachment")
+
+
+def test_an_export_of_a_retried_episode_lists_its_attempts(read: Reader) -> None:
+    page = read("export.html", "run=a&episode=eval/test/0/textcraft_2/0").text
+    assert row_of(page, "attempt 1, segment 1").endswith("infra_error env_error (server_5xx) 2 POST /step: expected 200, got 503")
+    assert row_of(page, "attempt 2, segment 1").startswith("attempt 2, segment 1 shown success")
+
+
+EPISODE = "run=a&episode=eval/test/0/textcraft_3/0"
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "status"),
+    [
+        ("turns", "run=zzz&episode=x&segment=1&attempt=1", 404),
+        ("turns", f"{EPISODE}&segment=1&attempt=2", 404),
+        ("turns", f"{EPISODE}&segment=1&attempt=1&first=4", 404),
+        ("text", f"{EPISODE}&segment=1&attempt=1&part=text&turn=4", 404),
+        ("text", f"{EPISODE}&segment=1&attempt=1&part=text&turn=1&start=-5", 400),
+        ("text", f"{EPISODE}&segment=1&attempt=1&part=text&turn=1&start=999", 404),
+        ("episode", f"{EPISODE}&turn=4", 404),
+        ("episode", f"{EPISODE}&turn=0", 400),
+        ("episode", f"{EPISODE}&view=tokens&token=6", 404),
+        ("episode", f"{EPISODE}&segment=9", 404),
+        ("export.html", f"{EPISODE}&attempt=2", 404),
+        ("export.json", "run=a&episode=eval/test/0/textcraft_7/0", 404),
+        ("beside", f"{EPISODE}&other_run=a&other=eval/test/0/textcraft_7/0", 404),
+        ("compare", "a=zzz", 404),
+        ("compare", "a=a&b=b&page=2", 404),
+        ("", "page=2", 404),
+        ("state.json", "x=1", 400),
+        ("nothing", "", 404),
+    ],
+)
+def test_what_is_not_there_or_cannot_be_meant_is_no_page(read: Reader, path: str, query: str, status: int) -> None:
+    assert read(path, query).status == status
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,17 @@ def test_another_origin_is_refused(read: Reader, origin: str) -> None:
     assert read("state.json", origin=origin).status == 403
 
 
+@pytest.mark.parametrize("name", ["host", "origin", "sec-fetch-site", "sec-fetch-mode"])
+def test_a_header_that_decides_is_refused_when_it_comes_twice(name: str) -> None:
+    good = {"host": f"127.0.0.1:{PORT}", "origin": f"http://127.0.0.1:{PORT}", "sec-fetch-site": "same-origin", "sec-fetch-mode": "cors"}
+    once = [(each.encode(), value.encode()) for each, value in good.items()]
+    gate = Gate(token=TOKEN, port=PORT)
+    assert gate.refuse("GET", once) is None
+    for first in ([(name.encode(), b"http://evil.example")], [(name.encode(), good[name].encode())]):
+        refusal = gate.refuse("GET", [*first, *once])
+        assert refusal is not None and refusal.status == 400
+
+
 def test_the_own_origin_is_answered(read: Reader) -> None:
     assert read("state.json", origin="http://127.0.0.1:4321").status == 200
 

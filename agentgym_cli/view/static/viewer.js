@@ -94,17 +94,18 @@
   }), {rootMargin: "600px"});
   const watch = () => all(".more-turns").forEach((each) => seen.observe(each));
 
-  // A live run: the page is fetched again when the store has changed and somebody looks.
+  // A live run: the page is fetched again when the store has changed and somebody looks. Other pages say that it has.
   let asking = false;
   const fresh = async () => {
-    if (asking || document.hidden || document.body.dataset.live === undefined) return;
+    if (asking || document.hidden) return;
     asking = true;
     try {
       const answer = await fetch(`${root}/state.json`);
       if (!answer.ok) throw new Error(String(answer.status));
-      const {stamp, age} = await answer.json();
-      if (stamp !== document.body.dataset.stamp && !busy()) await renew();
-      else if (stamp === document.body.dataset.stamp) say(age < 1 ? "the store as it is now" : `the store as it was ${Math.round(age)} s ago`);
+      const {stamp, said} = await answer.json();
+      const changed = stamp !== document.body.dataset.stamp;
+      if (changed && document.body.dataset.live !== undefined && !busy()) await renew();
+      else say(changed ? `${said}; it has changed since this page was made` : said);
     } catch {
       say("the server does not answer");
     } finally {
@@ -140,19 +141,34 @@
     const link = one(`a[data-key="${key}"]`) ?? (key === "n" ? one('a[rel="next"]') : key === "p" ? one('a[rel="prev"]') : null);
     if (link) location.assign(link.href);
   };
+  // In a list: the next line that failed; behind the last one the next page, at its first.
+  const failure = (by) => {
+    const found = lines();
+    for (let place = here + by; place >= 0 && place < found.length; place += by) {
+      if (found[place].dataset.failure !== undefined) { go(place); return true; }
+    }
+    return false;
+  };
+  const onward = (by) => {
+    if (one("a[data-key]")) { follow(by > 0 ? "f" : "F"); return; }
+    if (failure(by)) return;
+    const link = one(by > 0 ? 'main a[rel="next"]' : 'main a[rel="prev"]');
+    if (link) location.assign(`${link.href}#${by > 0 ? "failure" : "last-failure"}`);
+    else say("there is no further failure in this list");
+  };
   const KEYS = {
     j: () => step(1),
     k: () => step(-1),
     n: () => follow("n"),
     p: () => follow("p"),
-    f: () => follow("f"),
-    F: () => follow("F"),
+    f: () => onward(1),
+    F: () => onward(-1),
     r: () => replay && start(!replaying()),
     " ": () => replaying() && play(),
     "/": () => one('input[name="text"]')?.focus(),
     "?": () => { const keys = one("#keys"); keys.hidden = !keys.hidden; },
     Escape: () => { one("#keys").hidden = true; if (replaying()) start(false); },
-    Enter: () => one("tr.here a")?.click(),
+    Enter: () => (one("tr.here [data-open]") ?? one("tr.here a"))?.click(),
   };
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
@@ -169,6 +185,11 @@
   replay?.addEventListener("click", () => start(!replaying()));
   const named = lines().findIndex((each) => each.id && `#${each.id}` === location.hash);
   if (named >= 0) go(named, false);
+  if (location.hash === "#last-failure") here = lines().length;
+  if (/^#(last-)?failure$/.test(location.hash) && !failure(location.hash === "#failure" ? 1 : -1)) {
+    here = -1;
+    say("no failure on this page; the same key goes on");
+  }
   watch();
   setInterval(fresh, 1000 * SECONDS);
 })();
