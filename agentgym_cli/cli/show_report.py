@@ -92,18 +92,16 @@ def _report(answer: Answer) -> Report | None:
 
 
 def _json(answer: Answer) -> str:
+    from agentgym_cli.report.compare import Comparisons
     from agentgym_cli.report.gate import Decision
 
-    if isinstance(answer, Decision):
-        value: object = asdict(answer)
-    else:
-        assert isinstance(answer, tuple)
-        value = [asdict(comparison) for comparison in answer]
-    return json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+    assert isinstance(answer, Decision | Comparisons)
+    return json.dumps(asdict(answer), sort_keys=True, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
 
 
 def _sections(answer: Answer) -> tuple[str, Iterable[Section]]:
     """Title and sections of a comparison or a decision."""
+    from agentgym_cli.report.compare import Comparisons
     from agentgym_cli.report.compared import compared
     from agentgym_cli.report.compared import title as comparison_title
     from agentgym_cli.report.gate import Decision, decided
@@ -111,5 +109,5 @@ def _sections(answer: Answer) -> tuple[str, Iterable[Section]]:
 
     if isinstance(answer, Decision):
         return decision_title(answer), decided(answer)
-    assert isinstance(answer, tuple)
+    assert isinstance(answer, Comparisons)
     return comparison_title(answer), compared(answer)

@@ -113,7 +113,7 @@ def assemble(rows: Rows) -> Report:
         averages=tuple(_averages(rows.counts, untold(rows.run.imported))),
         stages=tuple(stage_accounts(rows.stages, rows.reasons, rows.run.imported)),
         spending=_spending(rows, facts, parts),
-        latencies=tuple(map(_latency, rows.latencies)),
+        latencies=tuple(map(latency_of, rows.latencies)),
         conditions=conditions,
         papers=_papers(parts, conditions),
         learning=assemble_learning(rows.curve, rows.metrics, axis(rows.axis, rows.x)),
@@ -243,7 +243,7 @@ def _part(rows: Rows, facts: FrozenFacts, key: tuple[str, str, int | None], coun
         truncated=_kept(rows, cut),
         invalid_actions=_kept(rows, share(sum(row.invalid_actions for row in counts), sum(row.turns for row in counts), "turn")),
         first_attempts=FirstAttempts(retried=None, accounting=None) if rows.run.imported else account_first_attempts(counts),
-        latency=next((_latency(row) for row in rows.latencies if (row.phase, row.split, row.step) == key), None),
+        latency=next((latency_of(row) for row in rows.latencies if (row.phase, row.split, row.step) == key), None),
         spent=spent,
         per_success=tuple(each(what, amount, accounting.success, why) for what, amount in took),
         rows=_episodes_sql(rows.run.run, phase, split, step),
@@ -274,7 +274,8 @@ def _averages(counts: Sequence[CountsRow], infra: str | None) -> Iterable[SplitA
             yield SplitAverages(phase=phase, step=step, averages=averages("splits", account_rows(rows, infra_unknown=infra), splits))
 
 
-def _latency(row: LatencyRow) -> Latency:
+def latency_of(row: LatencyRow) -> Latency:
+    """The quantiles of one part of a run."""
     return Latency(
         phase=row.phase,
         split=row.split,

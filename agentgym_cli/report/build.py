@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from agentgym_cli.report.accounting import account_rows, untold
 from agentgym_cli.report.assemble import Rows, assemble
-from agentgym_cli.report.compare import Judged, RunComparison, Side, compare_all
-from agentgym_cli.report.conditions import read_conditions
-from agentgym_cli.report.degraded import degraded_run
-from agentgym_cli.report.frozen import read_facts
+from agentgym_cli.report.compare import Comparisons, compare_all
 from agentgym_cli.report.learning import CURVES
 from agentgym_cli.report.model import Report
 from agentgym_cli.report.reproduce import weights_of
+from agentgym_cli.report.side import read_side
 from agentgym_cli.report.signals import WATCHED, Signals, series
 from agentgym_cli.store import diagnosis_queries, gates, queries, task_queries
 from agentgym_cli.store.db import Connection
@@ -84,7 +81,7 @@ def _signals(connection: Connection, run: RunRow, counts: Sequence[CountsRow], l
     )
 
 
-def build_comparisons(database: Path, base: str, others: Sequence[str]) -> tuple[RunComparison, ...]:
+def build_comparisons(database: Path, base: str, others: Sequence[str]) -> Comparisons:
     """Compare runs of one store, named as for ``build_report``, with a base run; each by its latest evaluation of every split.
 
     Raises:
@@ -93,41 +90,3 @@ def build_comparisons(database: Path, base: str, others: Sequence[str]) -> tuple
     with open_for_reading(database) as connection:
         sides = [read_side(connection, run) for run in (base, *others)]
     return compare_all(sides[0], sides[1:])
-
-
-def read_side(connection: Connection, run: str) -> Side:
-    """All that a comparison needs of a run. Raises StoreError as ``build_report`` does."""
-    found = queries.find_run(connection, run)
-    counts = queries.counts(connection, found.run)
-    return Side(
-        run=found.run,
-        recipe=found.name,
-        policy=found.policy,
-        status=found.status or "in progress",
-        label="imported" if found.imported else "laptop result" if found.profile == "laptop" else None,
-        digest=found.digest,
-        drift=tuple(sentence for row in queries.segments(connection, found.run) for sentence in row.drift),
-        degraded=degraded_run(counts, read_facts(found.frozen)),
-        conditions=read_conditions(found.frozen, env=found.env, policy=found.policy),
-        splits={split: _judged(connection, found, rows) for split, rows in _latest(counts)},
-    )
-
-
-def _latest(counts: Sequence[CountsRow]) -> Iterable[tuple[str, list[CountsRow]]]:
-    """Every split with the rows of its latest evaluation, in the order of phases and steps."""
-    rows = [row for row in counts if row.phase.startswith("eval")]
-    for split in dict.fromkeys(row.split for row in rows):
-        ordered = [row for row in rows if row.split == split]
-        last = max(ordered, key=lambda row: (row.step or 0, ordered.index(row)))
-        yield split, [row for row in ordered if (row.phase, row.step) == (last.phase, last.step)]
-
-
-def _judged(connection: Connection, run: RunRow, rows: Sequence[CountsRow]) -> Judged:
-    phase, split, step = rows[0].phase, rows[0].split, rows[0].step or 0
-    return Judged(
-        phase=phase,
-        step=step,
-        accounting=account_rows(rows, infra_unknown=untold(run.imported)),
-        categories={row.category: account_rows([row], infra_unknown=untold(run.imported)) for row in rows if row.category},
-        tasks=task_queries.tasks(connection, run.run, phase=phase, split=split, step=step),
-    )

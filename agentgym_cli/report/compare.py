@@ -7,8 +7,20 @@ from dataclasses import dataclass, replace
 
 from agentgym_cli.report.conditions import Conditions, Incomparable, incomparable
 from agentgym_cli.report.differences import Difference, Pair, adjusted, conditional, end_to_end, reward
-from agentgym_cli.report.figures import Accounting
-from agentgym_cli.store.task_rows import TaskRow
+from agentgym_cli.report.environments import Environment, EnvironmentAverages, Whole, average_environments
+from agentgym_cli.report.figures import Accounting, FirstAttempts, Ledger
+from agentgym_cli.report.model import SCHEMA, Latency
+from agentgym_cli.store.task_rows import CellRow, TaskRow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """What else is known of all episodes of one split of one run, beside both denominators."""
+
+    ledger: Ledger
+    first_attempts: FirstAttempts
+    latency: Latency | None
+    """None where no turn was kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +30,7 @@ class Judged:
     phase: str
     step: int
     accounting: Accounting
+    played: Played
     categories: Mapping[str, Accounting]
     tasks: Sequence[TaskRow]
 
@@ -38,6 +51,10 @@ class Side:
     """Why the run is degraded; None where it is not, or its recipe is not known."""
     conditions: Conditions
     splits: Mapping[str, Judged]
+    whole: Whole | None = None
+    """Its splits together; None where it was judged on none."""
+    cells: Sequence[CellRow] = ()
+    """The tasks of all its splits by what became of their episodes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +89,10 @@ class SplitComparison:
     """``eval_after, step 330``: the evaluation that is compared."""
     other_weights: str
     base: Accounting
+    """Under the retry policy, as is the other; ``base_played`` and ``other_played`` have the first attempts."""
     other: Accounting
+    base_played: Played
+    other_played: Played
     pairs: int
     only_base: tuple[str, ...]
     """Tasks that only the base run has, by name; in none of the differences."""
@@ -96,6 +116,7 @@ class RunSummary:
     """Who is compared."""
 
     run: str
+    env: str
     recipe: str
     policy: str
     status: str
@@ -118,6 +139,18 @@ class RunComparison:
     only_other: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparisons:
+    """Several runs: each against the first, and, where they are of several environments, all of them side by side."""
+
+    comparisons: tuple[RunComparison, ...]
+    environments: tuple[Environment, ...]
+    """Every run with an evaluation, by environment; empty where all are of one environment."""
+    averages: tuple[EnvironmentAverages, ...]
+    """Over environments, for every policy that was judged in several."""
+    schema: int = SCHEMA
+
+
 def compare(base: Side, other: Side) -> RunComparison:
     """The other run against the base run, split by split; Holm's p-values are over the splits, and over the categories of each."""
     both = [split for split in base.splits if split in other.splits]
@@ -138,9 +171,20 @@ def compare(base: Side, other: Side) -> RunComparison:
     )[0]
 
 
-def compare_all(base: Side, others: Sequence[Side]) -> tuple[RunComparison, ...]:
-    """Several runs against one, with Holm's p-values over all of them and their splits."""
-    return _family([compare(base, other) for other in others])
+def compare_all(base: Side, others: Sequence[Side]) -> Comparisons:
+    """Several runs against one, with Holm's p-values over all of them and their splits; runs of several environments side by side too."""
+    sides = (base, *others)
+    several = len({side.conditions.env for side in sides}) > 1
+    found = [
+        Environment(run=side.run, policy=side.policy, conditions=side.conditions, whole=side.whole)
+        for side in sides
+        if several and side.whole is not None
+    ]
+    return Comparisons(
+        comparisons=_family([compare(base, other) for other in others]),
+        environments=tuple(sorted(found, key=lambda each: each.conditions.env)),
+        averages=tuple(average_environments(found, {side.run: side.cells for side in sides})),
+    )
 
 
 def _family(comparisons: Sequence[RunComparison]) -> tuple[RunComparison, ...]:
@@ -155,7 +199,14 @@ def _family(comparisons: Sequence[RunComparison]) -> tuple[RunComparison, ...]:
 
 def _summary(side: Side) -> RunSummary:
     return RunSummary(
-        run=side.run, recipe=side.recipe, policy=side.policy, status=side.status, label=side.label, digest=side.digest, drift=side.drift
+        run=side.run,
+        env=side.conditions.env,
+        recipe=side.recipe,
+        policy=side.policy,
+        status=side.status,
+        label=side.label,
+        digest=side.digest,
+        drift=side.drift,
     )
 
 
@@ -170,6 +221,8 @@ def _split(name: str, base: Judged, other: Judged) -> SplitComparison:
         other_weights=f"{other.phase}, step {other.step}",
         base=base.accounting,
         other=other.accounting,
+        base_played=base.played,
+        other_played=other.played,
         pairs=len(pairs),
         only_base=tuple(task for task in mine if task not in theirs),
         only_other=tuple(task for task in theirs if task not in mine),

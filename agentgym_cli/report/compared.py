@@ -6,33 +6,37 @@ from collections.abc import Iterator, Sequence
 
 from agentgym_cli.report import phrases
 from agentgym_cli.report.blocks import Bars, Block, Facts, Gap, Gaps, Grid, Prose, Section
-from agentgym_cli.report.compare import RunComparison, RunSummary, SplitComparison
+from agentgym_cli.report.compare import Comparisons, Played, RunComparison, RunSummary, SplitComparison
 from agentgym_cli.report.differences import Difference
+from agentgym_cli.report.environments_shown import UNLIKE, side_by_side
 from agentgym_cli.report.figures import Accounting, Rate
 
 _NAMED = 20
 """Most tasks that are named in one place."""
 
 
-def title(comparisons: Sequence[RunComparison]) -> str:
+def title(found: Comparisons) -> str:
     """Who is compared with whom."""
-    return f"{comparisons[0].base.run} against " + ", ".join(comparison.other.run for comparison in comparisons)
+    return f"{found.comparisons[0].base.run} against " + ", ".join(comparison.other.run for comparison in found.comparisons)
 
 
-def compared(comparisons: Sequence[RunComparison]) -> list[Section]:
+def compared(found: Comparisons) -> list[Section]:
     """Everything there is to say; the first run is the base."""
-    found = [_who(comparisons)]
-    for comparison in comparisons:
-        name = comparison.other.run if len(comparisons) > 1 else ""
-        found.append(_against(comparison, name))
-        found += [_split(comparison, split, name) for split in comparison.splits]
-    return found
+    names = [found.comparisons[0].base.run, *(comparison.other.run for comparison in found.comparisons)]
+    letters = dict(zip(names, _letters(len(names)), strict=True))
+    sections = [_who(found.comparisons), *side_by_side(found.environments, found.averages, letters)]
+    for comparison in found.comparisons:
+        name = comparison.other.run if len(found.comparisons) > 1 else ""
+        sections.append(_against(comparison, name))
+        sections += [_split(comparison, split, name) for split in comparison.splits]
+    return sections
 
 
 def _who(comparisons: Sequence[RunComparison]) -> Section:
     runs = [comparisons[0].base, *(comparison.other for comparison in comparisons)]
     rows = tuple(
-        (name, run.run, run.policy, _status(run), (run.digest or phrases.NO_DATA)[:12]) for name, run in zip(_letters(len(runs)), runs, strict=True)
+        (name, run.run, f"{run.policy}\n{run.env}", _status(run), (run.digest or phrases.NO_DATA)[:12])
+        for name, run in zip(_letters(len(runs)), runs, strict=True)
     )
     drift = tuple(Prose(text=f"{run.run}: {sentence}", tone="warning") for run in runs for sentence in run.drift)
     unfinished = tuple(
@@ -40,7 +44,9 @@ def _who(comparisons: Sequence[RunComparison]) -> Section:
         for run in runs
         if run.status != "finished"
     )
-    grid = Grid(caption="A is the base; differences are the other run minus A", names=("", "run", "policy", "status", "digest"), rows=rows)
+    grid = Grid(
+        caption="A is the base; differences are the other run minus A", names=("", "run", "policy, environment", "status", "digest"), rows=rows
+    )
     return Section(title="Runs", blocks=(grid, *unfinished, *drift))
 
 
@@ -70,7 +76,8 @@ def _against(comparison: RunComparison, name: str) -> Section:
 def _split(comparison: RunComparison, split: SplitComparison, name: str) -> Section:
     blocks: list[Block] = [_outcomes(comparison, split), _rates(split), _gaps(split), _differences(split)]
     blocks += _categories(split) if len(split.categories) > 1 else []
-    pairs = [("tasks in both", f"{split.pairs:,}"), ("A's weights", split.base_weights), ("other's weights", split.other_weights)]
+    pairs = [*_played("A", split.base_played), *_played("other", split.other_played)]
+    pairs += [("tasks in both", f"{split.pairs:,}"), ("A's weights", split.base_weights), ("other's weights", split.other_weights)]
     pairs += [(what, _names(tasks)) for what, tasks in (("only in A", split.only_base), ("only in the other", split.only_other)) if tasks]
     pairs += [("other content", _names(split.other_content))] if split.other_content else []
     pairs += [("not pinned", f"{split.not_pinned:,} pairs are known by their numbers alone")] if split.not_pinned else []
@@ -81,6 +88,13 @@ def _split(comparison: RunComparison, split: SplitComparison, name: str) -> Sect
         rows = tuple((pair.task, pair.category, pair.base, pair.other) for pair in shown)
         blocks.append(Grid(caption=f"Tasks that came out differently{more}", names=("task", "category", "A", "other"), rows=rows))
     return Section(title=f"{split.split}{f': {name}' if name else ''}", blocks=tuple(blocks))
+
+
+def _played(name: str, item: Played) -> Iterator[tuple[str, str]]:
+    left_out = f"; {item.ledger.left_out:,} more tasks not scheduled by choice" if item.ledger.left_out else ""
+    yield f"{name}, counted", phrases.counted(item.ledger, item.first_attempts) + left_out
+    if item.latency is not None:
+        yield f"{name}, turns", phrases.latency(item.latency)
 
 
 def outcome_counts(found: Accounting) -> tuple[int, int, int, int]:
@@ -108,10 +122,7 @@ def _points(share: float | None) -> float | None:
 def _caution(split: SplitComparison) -> str:
     """What a caption adds where the runs are not alike."""
     names = dict.fromkeys(item.what for item in split.incomparable)
-    return f"; {_UNLIKE}: {', '.join(names)}" if names else ""
-
-
-_UNLIKE = "not like for like"
+    return f"; {UNLIKE}: {', '.join(names)}" if names else ""
 
 
 def _names(tasks: Sequence[str]) -> str:
@@ -158,7 +169,7 @@ def _difference(item: Difference, split: SplitComparison) -> tuple[str, ...]:
     p_value = phrases.NO_DATA if item.p_adjusted is None else f"{item.p_adjusted:.3g}\n{item.test}"
     smallest = phrases.NO_DATA if item.smallest is None else f"{scale * item.smallest:.3g}{unit}"
     verdict = [{True: "significant", False: "not significant", None: "not tested"}[item.significant]]
-    verdict += [_UNLIKE] if split.incomparable else []
+    verdict += [UNLIKE] if split.incomparable else []
     verdict += [item.why] if item.why else []
     what = f"{item.what}\n{item.tasks:,} tasks{left_out}"
     return (what, f"{scale * item.mean:+.3g}{unit}\n{bounds}", f"{item.won:,}, {item.lost:,}", p_value, smallest, "\n".join(verdict))

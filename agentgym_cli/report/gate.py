@@ -13,6 +13,7 @@ from agentgym_cli.report.differences import Difference, adjusted
 from agentgym_cli.report.figures import Rate
 from agentgym_cli.report.gate_file import WHOLE, Gate
 from agentgym_cli.report.held_out import Shared, judge_held_out
+from agentgym_cli.report.model import SCHEMA
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +42,7 @@ class Decision:
     passed: bool
     checks: tuple[GateCheck, ...]
     decided: str
+    schema: int = SCHEMA
 
 
 def judge(gate: Gate, side: Side, shared: Shared, baseline: Side | None, decided: str) -> Decision:

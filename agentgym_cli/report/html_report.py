@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from agentgym_cli.report import phrases, sections
 from agentgym_cli.report.blocks import Bars, Block, Code, Facts, Grid, Line, Prose, Section
-from agentgym_cli.report.compare import RunComparison
+from agentgym_cli.report.compare import Comparisons
 from agentgym_cli.report.compared import compared, outcome_counts, title
 from agentgym_cli.report.curves import starts_at
 from agentgym_cli.report.figures import Accounting, Change, Rate
@@ -26,9 +26,9 @@ def report_page(report: Report) -> str:
     return page(f"{header.recipe}, {header.verb}", list(_all(report)), labels)
 
 
-def comparison_page(comparisons: tuple[RunComparison, ...]) -> str:
+def comparison_page(found: Comparisons) -> str:
     """Runs against a base run."""
-    return page(title(comparisons), compared(comparisons))
+    return page(title(found), compared(found))
 
 
 def _all(report: Report) -> Iterator[Section]:

@@ -11,7 +11,8 @@ from agentgym_cli.report.spending import Spending
 from agentgym_cli.report.tries import Tries
 from agentgym_cli.report.verdict import Finding
 
-SCHEMA = 1
+SCHEMA = 2
+"""Of the JSON form of reports, comparisons and decisions: the next number whenever a name in it goes, or comes to mean or hold something else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

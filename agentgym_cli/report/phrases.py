@@ -153,11 +153,17 @@ def spent(item: Spent) -> str:
     return ", ".join(kept) + (f"; {' and '.join(lacking)} {NO_DATA}: not kept" if lacking else "")
 
 
+def turn_seconds(value: float) -> str:
+    """``0.0123``, to three significant digits; ``<0.001`` for what nobody waits for."""
+    return "<0.001" if 0 < value < 0.001 else f"{value:.3g}"
+
+
 def latency(item: Latency) -> str:
     """``policy p50 0.5 s, p95 0.9 s; world p50 0.01 s, p95 0.02 s; of 800 turns that were kept``."""
     named = (("policy", item.policy_p50, item.policy_p95), ("world", item.env_p50, item.env_p95))
     said = [
-        f"{who} {NO_DATA}: not kept" if p50 is None or p95 is None else f"{who} p50 {number(p50)} s, p95 {number(p95)} s" for who, p50, p95 in named
+        f"{who} {NO_DATA}: not kept" if p50 is None or p95 is None else f"{who} p50 {turn_seconds(p50)} s, p95 {turn_seconds(p95)} s"
+        for who, p50, p95 in named
     ]
     return "; ".join([*said, f"of {item.turns:,} turns that were kept"])
 

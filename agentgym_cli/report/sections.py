@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from agentgym_cli.report import phrases
+from agentgym_cli.report.averages import averaged
 from agentgym_cli.report.blocks import Block, Code, Facts, Grid, Prose, Section
 from agentgym_cli.report.estimates import estimates
-from agentgym_cli.report.figures import Averages, Macro
 from agentgym_cli.report.model import Latency, Matrix, Part, Report
 from agentgym_cli.report.paper_rows import paper_grids
 from agentgym_cli.report.spending import Amount, PhaseSpending
@@ -73,23 +73,10 @@ def averages(report: Report) -> list[Section]:
         if part.averages and part.phase != "warm_start"
     ]
     named += [(f"{item.phase}, step {item.step}", item.averages) for item in report.averages]
-    rows = [row for name, found in named for row in _averaged(name, found)]
+    rows = [(name if place == 0 else "", *row) for name, found in named for place, row in enumerate(averaged(found))]
     names = ("", "average", "end to end", "conditional", "infra")
     grid = Grid(caption="Pooled: all episodes together. Macro: every scenario alike.", names=names, rows=tuple(rows))
     return [Section(title="Averages", blocks=(grid,))] if rows else []
-
-
-def _averaged(name: str, found: Averages) -> Iterator[tuple[str, ...]]:
-    pooled = found.pooled
-    rates = (pooled.end_to_end, pooled.conditional, pooled.infra_share)
-    yield (name, "pooled", *(f"{phrases.percent(rate.value)}\n{phrases.interval(rate)}" for rate in rates))
-    macros = (found.macro_end_to_end, found.macro_conditional, found.macro_infra_share)
-    yield ("", f"macro over {len(found.macro_end_to_end.over)} {found.scenarios}", *map(_macro, macros))
-
-
-def _macro(macro: Macro) -> str:
-    without = f"\nwithout {len(macro.without)} that have no data" if macro.without else ""
-    return f"{phrases.percent(macro.value)}\n{phrases.bounds(macro.low, macro.high)}{without}"
 
 
 def several_tries(report: Report) -> list[Section]:
@@ -203,7 +190,7 @@ def _latencies(env: str, found: Sequence[Latency]) -> Grid:
 
 def _times(item: Latency) -> tuple[str, ...]:
     quantiles = (item.policy_p50, item.policy_p95, item.env_p50, item.env_p95)
-    return (f"{item.turns:,}", *("not kept" if value is None else phrases.number(value) for value in quantiles))
+    return (f"{item.turns:,}", *("not kept" if value is None else phrases.turn_seconds(value) for value in quantiles))
 
 
 def papers(report: Report, *, brief: bool) -> list[Section]:

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from agentgym_cli.errors import RecipeError
-from agentgym_cli.report.build import read_side
 from agentgym_cli.report.gate import Decision, judge
 from agentgym_cli.report.gate_file import read_gate
 from agentgym_cli.report.held_out import find_shared
+from agentgym_cli.report.side import read_side
 from agentgym_cli.store.gates import GateRow, record_gates
 from agentgym_cli.store.opening import open_for_writing
 

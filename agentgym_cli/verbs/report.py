@@ -9,7 +9,7 @@ from pathlib import Path
 from agentgym_cli.errors import RecipeError, StoreError
 from agentgym_cli.recipe.wording import listed, shown
 from agentgym_cli.report.build import build_comparisons, build_report
-from agentgym_cli.report.compare import RunComparison
+from agentgym_cli.report.compare import Comparisons
 from agentgym_cli.report.face import AXES
 from agentgym_cli.report.gate import Decision
 from agentgym_cli.report.model import Report
@@ -49,7 +49,7 @@ class EpisodeTable:
     rows: Sequence[Sequence[object]]
 
 
-Answer = Report | Decision | EpisodeTable | tuple[RunComparison, ...]
+Answer = Report | Decision | EpisodeTable | Comparisons
 
 
 def report_on(run: str, database: Path, x: str = "steps") -> Report:
@@ -109,9 +109,9 @@ def _refuse_output(output: Path, words: ReportWords) -> None:
         raise RecipeError(f"{output}: expected a file for the report, got what it is made from", "name another file with -o")
 
 
-def _comparisons(words: ReportWords) -> tuple[RunComparison, ...]:
+def _comparisons(words: ReportWords) -> Comparisons:
     found = build_comparisons(words.database, words.runs[0], words.runs[1:])
-    names = [found[0].base.run, *(comparison.other.run for comparison in found)]
+    names = [found.comparisons[0].base.run, *(comparison.other.run for comparison in found.comparisons)]
     twice = [name for place, name in enumerate(names) if name in names[:place]]
     if twice:
         raise RecipeError(f"report: expected different runs, got {shown(twice[0])} twice", "agentgym report RUN OTHER")

@@ -8,10 +8,10 @@ from types import MappingProxyType
 
 from agentgym_cli.recipe.wording import shown
 from agentgym_cli.report import phrases
-from agentgym_cli.report.build import read_side
 from agentgym_cli.report.compare import Side, compare_all
 from agentgym_cli.report.compared import compared
 from agentgym_cli.report.html_text import Child, Html, element
+from agentgym_cli.report.side import read_side
 from agentgym_cli.store import queries
 from agentgym_cli.store.episode_queries import first_difference, one_episode, played_of, tries_of, turns_from
 from agentgym_cli.store.episode_rows import AttemptKey, EpisodeRow, Parting, PlayedRow, TryRow, TurnRow

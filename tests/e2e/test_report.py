@@ -116,8 +116,9 @@ def test_runs_are_compared_in_every_form(folder: Path) -> None:
     # On 100 tasks 20 more succeed and none is lost.
     assert "+20 points" in terminal
     assert "20, 0" in terminal
-    (document,) = report(folder, "report", "handbook", "better", "--json").json
-    assert document["splits"][0]["end_to_end"]["won"] == 20
+    document = report(folder, "report", "handbook", "better", "--json").json
+    assert (document["schema"], document["environments"]) == (2, [])
+    assert document["comparisons"][0]["splits"][0]["end_to_end"]["won"] == 20
     for form in ("md", "html"):
         assert "+20 points" in report(folder, "report", "handbook", "better", "--format", form).out
 

@@ -10,13 +10,14 @@ import pytest
 from scipy import stats
 
 from agentgym_cli.report.accounting import account
-from agentgym_cli.report.build import read_side
 from agentgym_cli.report.compare import Judged, RunComparison, Side, compare, compare_all
 from agentgym_cli.report.conditions import Conditions, incomparable, read_conditions
+from agentgym_cli.report.side import read_side
 from agentgym_cli.store.db import Connection
 from agentgym_cli.store.loader import load_into
 from agentgym_cli.store.records import Record
 from agentgym_cli.store.task_rows import TaskRow
+from tests.report.sides import make_played
 from tests.store.builders import make_run, make_scheduled, make_segment, settled, write_journal
 
 SAME = Conditions(
@@ -41,7 +42,7 @@ def make_side(tasks: Sequence[TaskRow], run: str = "r1", conditions: Conditions 
         missing=sum(row.scheduled - row.scored - row.infra_error for row in tasks),
         scheduled=sum(row.scheduled for row in tasks),
     )
-    judged = Judged(phase="eval", step=0, accounting=counted, categories={}, tasks=tasks)
+    judged = Judged(phase="eval", step=0, accounting=counted, played=make_played(counted), categories={}, tasks=tasks)
     return Side(
         run=run,
         recipe="craft",
@@ -159,7 +160,7 @@ def test_tasks_that_came_out_differently_are_listed() -> None:
 def test_several_runs_share_one_family() -> None:
     base = make_side([make_task(number, 0) for number in range(20)])
     better = [make_side([make_task(number, int(number < wins)) for number in range(20)], f"r{wins}") for wins in (6, 8, 0)]
-    comparisons = compare_all(base, better)
+    comparisons = compare_all(base, better).comparisons
     assert [each.splits[0].end_to_end.p_value for each in comparisons] == [pytest.approx(2 / 2**6), pytest.approx(2 / 2**8), None]
     assert [each.splits[0].end_to_end.p_adjusted for each in comparisons] == [pytest.approx(2 / 2**6), pytest.approx(4 / 2**8), None]
     assert [each.splits[0].end_to_end.family for each in comparisons] == [2, 2, 2]
@@ -169,7 +170,7 @@ def test_several_runs_share_one_family() -> None:
 def test_holm_takes_back_what_one_comparison_alone_would_claim() -> None:
     base = make_side([make_task(number, 0) for number in range(20)])
     others = [make_side([make_task(number, int(number < 6)) for number in range(20)], f"r{number}") for number in range(4)]
-    alone, together = compare(base, others[0]), compare_all(base, others)
+    alone, together = compare(base, others[0]), compare_all(base, others).comparisons
     assert alone.splits[0].end_to_end.significant is True
     assert [each.splits[0].end_to_end.p_adjusted for each in together] == [pytest.approx(8 / 2**6)] * 4
     assert [each.splits[0].end_to_end.significant for each in together] == [False] * 4
@@ -230,7 +231,7 @@ def test_runs_of_one_store_are_compared_by_their_latest_evaluation(store: Connec
 
     for run, wins in (("r1", 3), ("r2", 11)):
         load_into(store, write_journal(tmp_path / run, records(run, wins)))
-    (comparison,) = compare_all(read_side(store, "r1"), [read_side(store, "r2")])
+    (comparison,) = compare_all(read_side(store, "r1"), [read_side(store, "r2")]).comparisons
     (split,) = comparison.splits
     assert (comparison.base.run, comparison.other.run, split.base_weights) == ("r1", "r2", "eval_after, step 6")
     assert (split.pairs, split.end_to_end.won, split.end_to_end.lost, split.not_pinned) == (12, 8, 0, 12)

@@ -126,7 +126,7 @@ def test_tasks_of_another_split_do_not_speak_against_the_numbers_of_this_one() -
     base, other = with_infra("base", 4), with_infra("other", 8)
     fewer = replace(other.splits["test"], tasks=other.splits["test"].tasks[1:])
     splits = [replace(side, splits={"test": side.splits["test"], "more": more}) for side, more in ((base, base.splits["test"]), (other, fewer))]
-    found = compare_all(splits[0], splits[1:])[0]
+    found = compare_all(splits[0], splits[1:]).comparisons[0]
     assert {split.split: [item.what for item in split.incomparable] for split in found.splits} == {"test": [], "more": ["tasks"]}
 
 

@@ -84,7 +84,7 @@ def test_json_keeps_every_value_sorted(trained: Report) -> None:
     text = to_json(trained)
     read = json.loads(text)
     assert list(read) == sorted(read)
-    assert read["schema"] == 1
+    assert read["schema"] == 2
     assert read["learning"]["stages"][0] == {"first_step": 1, "horizon": 6, "last_step": 2}
     assert text == json.dumps(read, sort_keys=True, ensure_ascii=False, indent=1)
 
