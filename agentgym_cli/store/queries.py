@@ -37,6 +37,7 @@ _STEP = "case when phase in ('train', 'warm_start') then null else step end"
 _PHASES = ("warm_start", "demonstrate", "eval_before", "explore", "train", "eval_during", "eval_after", "eval")
 
 _IMPORTED = "imported from {}: the schedule is not known, so shares are of the rows that arrived, and infra errors cannot be told from failures"
+_NAMES = "select run, name from runs order by created, run"
 _RUNS = f"""
 select
     r.run, r.name, r.verb, coalesce(r.profile, 'unknown') as profile,
@@ -45,6 +46,7 @@ select
     coalesce(r.frozen, '{{}}') as frozen, coalesce(r.fingerprint, '{{}}') as fingerprint, r.imported,
     count(s.segment) as segments, arg_max_null(s.status, s.segment) as status, arg_max_null(s.ended, s.segment) as ended
 from runs r left join segments s on s.run = r.run
+where list_contains(?, r.run)
 group by all
 order by r.created, r.run
 """
@@ -174,9 +176,14 @@ _SHOWN = 100
 """Most characters of a name that a message repeats."""
 
 
-def list_runs(connection: Connection) -> list[RunRow]:
-    """All runs of the store, oldest first."""
-    return fetch(connection, RunRow, _RUNS)
+def run_names(connection: Connection) -> list[str]:
+    """The names of all runs of the store, oldest first."""
+    return [str(run) for run, _ in rows_of(connection, _NAMES)]
+
+
+def some_runs(connection: Connection, names: Sequence[str]) -> list[RunRow]:
+    """The runs of these names, oldest first; each has the whole of its frozen run, so ask for few."""
+    return fetch(connection, RunRow, _RUNS, [list(names)])
 
 
 def find_run(connection: Connection, text: str) -> RunRow:
@@ -187,15 +194,13 @@ def find_run(connection: Connection, text: str) -> RunRow:
     """
     if not Path(text).name:
         raise NotInStore(f"run {text!r}: expected a run's name, a unique beginning of one, or its folder", hint="agentgym report NAME")
-    runs = list_runs(connection)
-    for wanted in (text, Path(text).name):
-        exact = [row for row in runs if row.run == wanted]
-        if exact:
-            return exact[0]
-    close = [row for row in runs if row.run.startswith(Path(text).name)] or [row for row in runs if row.name == text]
+    runs = [(str(run), name) for run, name in rows_of(connection, _NAMES)]
+    folder = Path(text).name
+    exact = [wanted for wanted in (text, folder) if any(run == wanted for run, _ in runs)]
+    close = exact[:1] or [run for run, _ in runs if run.startswith(folder)] or [run for run, name in runs if name == text]
     if len(close) == 1:
-        return close[0]
-    known = ", ".join(row.run for row in (close or runs)[-8:])
+        return some_runs(connection, close)[0]
+    known = ", ".join((close or [run for run, _ in runs])[-8:])
     if close:
         raise NotInStore(f"run {text[:_SHOWN]!r}: expected one, got {len(close)}: {known}", hint="name one of them")
     raise NotInStore(

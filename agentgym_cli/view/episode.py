@@ -129,6 +129,7 @@ def _siblings(asked: Asked, run: RunRow, row: EpisodeRow, key: AttemptKey) -> Ht
 
 def _inside(asked: Asked, choice: Choice, run: RunRow, row: EpisodeRow, key: AttemptKey, chosen: TryRow) -> Iterator[Html]:
     view = asked.query.one_of("view", ("turns", "tokens"))
+    asked.query.one_of("replay", ("off", "on"))
     own = choice.words() | {"episode": row.episode}
     own |= {name: value for name in ("segment", "attempt") if (value := asked.query.text(name))}
     tabs = [

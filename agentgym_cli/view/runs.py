@@ -33,13 +33,13 @@ Part = tuple[str, str, int | None]
 def runs_page(asked: Asked) -> Answer:
     """All runs, the newest first; two can be chosen for a comparison."""
     asked.query.only("page")
-    runs = queries.list_runs(asked.reading.connection)[::-1]
+    runs = queries.run_names(asked.reading.connection)[::-1]
     number = asked.query.counted("page")
-    shown = runs[(number - 1) * PAGE : number * PAGE]
+    shown = queries.some_runs(asked.reading.connection, runs[(number - 1) * PAGE : number * PAGE])[::-1]
     if runs and not shown:
         raise queries.NotInStore(f"page {number:,}: there are {-(-len(runs) // PAGE):,} pages of runs")
     mark = marks(asked.reading.connection)
-    names = ("run", "environment, engine", "progress", "judged on", "end to end", "conditional", "infra", "worst to best", "digest", "compare")
+    names = ("run, digest", "compare", "environment, engine", "progress", "judged on", "end to end", "conditional", "infra", "worst to best")
     file, _, _ = asked.reading.stamp.partition("-")
     rows = [_run_row(asked, run, (file, mark.get(run.run))) for run in shown]
     body: list[Child] = [element("h1", "Runs")]
@@ -55,7 +55,8 @@ def runs_page(asked: Asked) -> Answer:
 
 def _run_row(asked: Asked, run: RunRow, mark: Hashable) -> list[Child]:
     head = asked.kept.get(("head", run.run, run.status, run.segments, mark), lambda: _head(asked, run), lambda _: _HEAD_BYTES)
-    name = joined((anchor(one_line(run.run, 80), asked.link("run", {"run": run.run})), lines(f"\n{run.name}, {run.verb}")))
+    link = anchor(one_line(run.run, 80), asked.link("run", {"run": run.run}))
+    name = joined((link, lines(f"\n{run.name}, {run.verb}\n"), element("code", run.digest[:12])))
     figures = _figures(head.figures) if head.figures else [phrases.NO_DATA] * 4
     choose = [
         element("label", element("input", attributes={"type": "radio", "name": side, "value": run.run, "required": ""}), side.upper())
@@ -63,12 +64,11 @@ def _run_row(asked: Asked, run: RunRow, mark: Hashable) -> list[Child]:
     ]
     return [
         name,
+        joined(choose),
         lines(f"{run.env[:40]}\n{run.engine}, {run.profile[:40]}\npolicy {run.policy[:40]}"),
         joined((lines(head.progress), element("p", one_line(head.trouble, 300), attributes={"class": "warning"}) if head.trouble else "")),
         element("span", lines(head.part.replace(" / ", "\n").replace(", step", "\nstep")), attributes={"class": "figure"}),
         *figures,
-        element("code", run.digest[:12]),
-        joined(choose),
     ]
 
 

@@ -100,7 +100,7 @@ def _side(asked: Asked, run: str) -> Side:
 
 
 def _choose(asked: Asked, a: str) -> Answer:
-    runs = [run.run for run in queries.list_runs(asked.reading.connection)[::-1] if run.run != a][:200]
+    runs = [run for run in queries.run_names(asked.reading.connection)[::-1] if run != a][:200]
     items = [element("li", anchor(one_line(run, 120), asked.link("compare", {"a": a, "b": run}))) for run in runs]
     body = [
         element("h1", "Compare ", one_line(a, 80), " with"),
@@ -241,5 +241,5 @@ def _turns(asked: Asked, keys: Sequence[AttemptKey], first: int, differs: int | 
 
 def _turn(asked: Asked, key: AttemptKey, row: TurnRow | None) -> Html:
     if row is None:
-        return element("p", "no such turn", attributes={"class": "none"})
+        return element("p", "it had ended", attributes={"class": "none"})
     return one_turn(row, rest_of(asked, key, row.turn))

@@ -184,10 +184,13 @@ def test_a_replay_shows_turn_after_turn(site: Site, page: Page) -> None:
     expect(turns).to_have_count(1)
     page.keyboard.press("j")
     expect(turns).to_have_count(2)
-    assert page.url.endswith("#t2")
+    assert page.url.endswith("&replay=on#t2")
+    page.reload()
+    expect(turns).to_have_count(2)
     page.keyboard.press(" ")
     expect(turns).to_have_count(3)
     page.keyboard.press("Escape")
+    assert "replay" not in page.url
     page.reload()
     expect(page.locator("article.turn.here h3")).to_have_text("turn 3")
 

@@ -16,7 +16,7 @@ from agentgym_cli.store.copying import look_through
 from agentgym_cli.store.db import Patience, StoreBusy, connect, rows_of
 from agentgym_cli.store.loader import load
 from agentgym_cli.store.migrations import MIGRATIONS, migrate
-from agentgym_cli.store.queries import list_runs
+from agentgym_cli.store.queries import run_names
 from agentgym_cli.store.snapshot import Snapshots, TookTooLong
 from tests.store.builders import make_run, make_segment, write_journal
 
@@ -58,7 +58,7 @@ def snapshots(database: Path, tmp_path: Path, clock: Clock) -> Iterator[Snapshot
 
 def runs(snapshots: Snapshots) -> list[str]:
     with snapshots.reading() as reading:
-        return [row.run for row in list_runs(reading.connection)]
+        return run_names(reading.connection)
 
 
 def in_another_process(program: str, *words: str) -> None:
@@ -69,10 +69,10 @@ def in_another_process(program: str, *words: str) -> None:
 def test_a_writer_gets_in_while_somebody_reads_and_the_reader_sees_it_seconds_later(snapshots: Snapshots, database: Path, clock: Clock) -> None:
     with snapshots.reading() as reading:
         in_another_process(WRITE, str(database), "r2")
-        assert [row.run for row in list_runs(reading.connection)] == ["r1"]
+        assert run_names(reading.connection) == ["r1"]
     clock.now += 1
     with snapshots.reading() as reading:
-        assert ([row.run for row in list_runs(reading.connection)], reading.age, reading.trouble) == (["r1"], 1.0, None)
+        assert (run_names(reading.connection), reading.age, reading.trouble) == (["r1"], 1.0, None)
     clock.now += 3
     assert runs(snapshots) == ["r1", "r2"]
 
@@ -94,7 +94,7 @@ def test_while_a_writer_holds_the_store_the_last_copy_is_shown_with_its_age(snap
     try:
         assert holder.stdout is not None and holder.stdout.readline() == b"held\n"
         with snapshots.reading() as reading:
-            assert ([row.run for row in list_runs(reading.connection)], reading.age) == (["r1"], 10.0)
+            assert (run_names(reading.connection), reading.age) == (["r1"], 10.0)
             assert reading.trouble is not None and "held by process" in reading.trouble
     finally:
         holder.communicate(b"", timeout=60)
@@ -108,7 +108,7 @@ def test_a_reader_keeps_its_copy_until_it_is_done(snapshots: Snapshots, database
         in_another_process(WRITE, str(database), "r2")
         clock.now += 10
         assert runs(snapshots) == ["r1", "r2"]
-        assert [row.run for row in list_runs(old.connection)] == ["r1"]
+        assert run_names(old.connection) == ["r1"]
     assert runs(snapshots) == ["r1", "r2"]
 
 
@@ -151,7 +151,7 @@ def test_a_store_that_breaks_keeps_the_last_copy_and_leaves_no_others(snapshots:
     for _ in range(3):
         clock.now += 10
         with snapshots.reading() as reading:
-            assert ([row.run for row in list_runs(reading.connection)], reading.trouble is None) == (["r1"], False)
+            assert (run_names(reading.connection), reading.trouble is None) == (["r1"], False)
     assert list(snapshots.folder.iterdir()) == []
 
 
@@ -175,12 +175,12 @@ def test_a_store_that_opens_and_is_damaged_keeps_the_last_good_copy_and_says_so(
         damage(database)
     clock.now += 10
     with snapshots.reading() as reading:
-        assert [row.run for row in list_runs(reading.connection)] == ["r1"]
+        assert run_names(reading.connection) == ["r1"]
         assert reading.trouble is not None and str(database) in reading.trouble and str(snapshots.folder) not in reading.trouble
     database.write_bytes(whole)
     clock.now += 10
     with snapshots.reading() as reading:
-        assert ([row.run for row in list_runs(reading.connection)], reading.trouble) == (["r1"], None)
+        assert (run_names(reading.connection), reading.trouble) == (["r1"], None)
 
 
 @pytest.mark.parametrize("at", [12288, 500_000])
@@ -191,7 +191,7 @@ def test_what_is_said_of_a_store_that_was_cut_names_the_store_and_not_its_copy(d
     snapshots = Snapshots(database, own, first_patience=ONCE)
     with pytest.raises(StoreError) as said, snapshots.reading() as reading:
         look_through(reading.connection, own / "1.duckdb", database)
-        list_runs(reading.connection)
+        run_names(reading.connection)
     assert "Could not read" in said.value.message and str(database) in said.value.message and str(own) not in said.value.message
     snapshots.close()
 

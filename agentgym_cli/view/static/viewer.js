@@ -50,6 +50,9 @@
     stop();
     document.body.classList.toggle("replay", on);
     replay.setAttribute("aria-pressed", String(on));
+    const address = new URL(location.href);
+    if (on) address.searchParams.set("replay", "on"); else address.searchParams.delete("replay");
+    history.replaceState(null, "", address);
     all(".later").forEach((each) => each.classList.remove("later"));
     if (on) { if (here < 0) go(0); cover(); }
   };
@@ -185,6 +188,7 @@
   replay?.addEventListener("click", () => start(!replaying()));
   const named = lines().findIndex((each) => each.id && `#${each.id}` === location.hash);
   if (named >= 0) go(named, false);
+  if (replay && new URL(location.href).searchParams.get("replay") === "on") start(true);
   if (location.hash === "#last-failure") here = lines().length;
   if (/^#(last-)?failure$/.test(location.hash) && !failure(location.hash === "#failure" ? 1 : -1)) {
     here = -1;
