@@ -27,7 +27,7 @@ from agentgym_cli.report import diagnosis, gate_file
 
 PAGES = Path(__file__).parent
 BLOCK = re.compile(r"(?P<open><!-- (?P<what>(?!end -->)[^\n]*?) -->\n)(?P<body>.*?)(?P<close><!-- end -->)", re.DOTALL)
-ELSEWHERE = frozenset({"recipe keys", "store columns", "observation", "said", "read", "episode", "verifier", "right"})
+ELSEWHERE = frozenset({"json form", "recipe keys", "store columns", "observation", "said", "read", "episode", "verifier", "right"})
 """Blocks that the modules they speak of write, or tests that play what they show."""
 NULL = re.compile(r"\bNone\b")
 NOT_A_FAILURE = {

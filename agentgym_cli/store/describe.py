@@ -150,7 +150,7 @@ def _meaning(name: str, column: str) -> str:
     if own is not None:
         return own
     if name == "gates":
-        return _class_docstrings(GateRow)[column]
+        return class_docstrings(GateRow)[column]
     base = name.removesuffix("_final").removesuffix("_now")
     sources = [table for table in TABLES if table.name == base] or [SCHEDULED, OUTCOMES, ATTEMPTS]
     if sources[0] is TURNS:
@@ -164,15 +164,16 @@ def _meaning(name: str, column: str) -> str:
 
 def _docstrings(table: Table) -> dict[str, str]:
     """Docstrings of a record's fields by name, and the record's own under ''."""
-    found = (dict(_class_docstrings(table.imported)) if table.imported else {}) | dict(_class_docstrings(table.record))
+    found = (dict(class_docstrings(table.imported)) if table.imported else {}) | dict(class_docstrings(table.record))
     if table is ATTEMPTS:
-        tokens = _class_docstrings(records.TokensRecord)
+        tokens = class_docstrings(records.TokensRecord)
         found |= {name: f"{text} Null when tokens are not kept." for name, text in tokens.items() if name}
     return found
 
 
 @cache
-def _class_docstrings(record: type) -> Mapping[str, str]:
+def class_docstrings(record: type) -> Mapping[str, str]:
+    """Docstrings of a class's fields by name, where they have one, and the class's own under ''."""
     tree = ast.parse(inspect.getsource(record)).body[0]
     assert isinstance(tree, ast.ClassDef)
     found = {"": " ".join((ast.get_docstring(tree) or "").replace("``", "`").split())}
