@@ -1,11 +1,11 @@
-"""The laptop recipe's learning without servers: warm start, evaluation, GRPO, evaluation, in one process on one thread.
+"""The laptop recipe's learning without servers: warm start, evaluation, learning, evaluation, in one process on one thread.
 
     OMP_NUM_THREADS=1 python benchmarks/laptop_learning.py --seeds 1 2 3
     OMP_NUM_THREADS=1 python benchmarks/laptop_learning.py --save /tmp/warm.pt train.steps=1
     OMP_NUM_THREADS=1 python benchmarks/laptop_learning.py --load /tmp/warm.pt --eval-every 10 train.learning_rate=3e-4 train.parameters=all
 
 Calls the pure TextCraft world directly, so that a choice of numbers costs no HTTP; overrides are those of ``agentgym train``. Prints success before
-and after with Wilson 95% intervals (and by depth), and wall and CPU seconds. The numbers that count are laptop_seeds.py's, through the servers.
+and after with Wilson 95% intervals (and by depth), and wall and CPU seconds. The numbers that count are those of paradigms.py, through the servers.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ import math
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -22,8 +23,8 @@ from tests.learn.tabular import Table, TabularModel, double_precision, probabili
 SIZE = 4
 TEMPERATURE = 0.8
 GROUPS = 2
-KL = {"kl_coefficient": 0.3, "entropy_coefficient": 0.05}
-CRITIC = {"critic_learning_rate": 0.1, "critic_max_gradient_norm": 1e9}
+KL: Any = {"kl_coefficient": 0.3, "entropy_coefficient": 0.05}
+CRITIC: Any = {"critic_learning_rate": 0.1, "critic_max_gradient_norm": 1e9}
 CASES: dict[str, tuple[OnlineSpec, float | None, bool]] = {
     "grpo, as the paper": (GrpoSpec(group_size=4, **KL), None, False),
     "grpo, token mean, no std, clip-higher, filter": (
@@ -59,7 +60,8 @@ class Difference:
     def beside(self, other: Difference) -> Difference:
         """The larger of both, number by number."""
         both = {name: (getattr(self, name), getattr(other, name)) for name in self.__slots__}
-        return Difference(**{name: None if None in pair else max(pair) for name, pair in both.items()})
+        larger: Any = {name: None if None in pair else max(pair) for name, pair in both.items()}
+        return Difference(**larger)
 
 
 def compare(name: str, seed: int) -> Difference:
