@@ -18,6 +18,8 @@ EVERY = 3.0
 """Least seconds between two copies."""
 _SHARE = 20.0
 """A store that takes long to copy is copied less often: at least so many times what it was held for the last time."""
+_WORK = 9.0
+"""The same for making a copy and looking it through, which takes a processor from a run beside it: at most a tenth of one."""
 ANSWER_SECONDS = 20.0
 """Longest that one reader may ask; a question that takes longer is broken off."""
 
@@ -144,7 +146,7 @@ class Snapshots:
             trouble = err.message
         with self._lock:
             now, self._trouble = self.clock(), trouble
-            self._due = max(2 * now - began, now + self.every if copy is None else copy.made + self._rest(copy))
+            self._due = max(now + _WORK * (now - began), now + self.every if copy is None else copy.made + self._rest(copy))
             if copy is None:
                 return
             before = self._copy if trouble is None else copy

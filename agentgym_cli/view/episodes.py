@@ -60,7 +60,7 @@ def _counted(found: EpisodePage) -> str:
 def _form(asked: Asked, choice: Choice, known: Sequence[ChoiceRow]) -> Html:
     given = choice.words()
     hidden = element("input", attributes={"type": "hidden", "name": "run", "value": choice.run})
-    fields = [_select(name, name.replace("_", " "), given.get(name), _values(known, name)) for name in _LISTED]
+    fields = [_listed(name, given.get(name), _values(known, name)) for name in _LISTED]
     fields += [_typed(name, label, kind, given.get(name)) for name, label, kind in _TYPED]
     fields.append(_select("sort", "sort by", choice.sort, [(sort, None) for sort in SORTS], empty=False))
     fields.append(_select("order", "order", "down" if choice.descending else "up", [("up", None), ("down", None)], empty=False))
@@ -85,11 +85,18 @@ def _values(known: Iterable[ChoiceRow], name: str) -> Sequence[tuple[str, int | 
         value = getattr(row, name)
         if value is not None and value != "":
             counted[value] = counted.get(value, 0) + row.episodes
-    return [(str(value), count) for value, count in sorted(counted.items(), key=lambda item: _order(item[0]))][:_MOST_CHOICES]
+    return [(str(value), count) for value, count in sorted(counted.items(), key=lambda item: _order(item[0]))]
 
 
 def _order(value: object) -> tuple[float, str]:
     return (float(value), "") if isinstance(value, int) else (0.0, str(value))
+
+
+def _listed(name: str, given: str | None, values: Sequence[tuple[str, int | None]]) -> Html:
+    """A list of what there is; a field to type in where it would be too long to look through."""
+    if len(values) > _MOST_CHOICES:
+        return _typed(name, name, "number" if name in ("step", "horizon") else "text", given)
+    return _select(name, name, given, values)
 
 
 def _select(name: str, label: str, chosen: str | None, values: Sequence[tuple[str, int | None]], *, empty: bool = True) -> Html:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentgym_cli.store.importing.conversations import agenttraj_conversations
+from agentgym_cli.view import episodes
 from tests.view.conftest import Reader
 from tests.view.stories import LONG
 
@@ -70,6 +71,14 @@ def test_a_list_says_what_it_shows_and_links_keep_the_filter(read: Reader) -> No
         f"episode?run=a&outcome=failure&sort=turns&order=down&episode=eval%2Ftest%2F0%2Ftextcraft_{number}%2F0" for number in (9, 4, 3, 1)
     ]
     assert '<option value="failure" selected="">failure (4)</option>' in page
+
+
+@pytest.mark.parametrize(("most", "kind"), [(2, "select"), (1, "input")])
+def test_a_list_too_long_to_look_through_is_a_field_to_type_in(read: Reader, monkeypatch: pytest.MonkeyPatch, most: int, kind: str) -> None:
+    monkeypatch.setattr(episodes, "_MOST_CHOICES", most)
+    page = read("episodes", "run=a&category=depth+1").text
+    assert re.findall(r'<(\w+)[^>]* name="category"', page) == [kind]
+    assert 'value="depth 1"' in page and "1 to 5 of 5 episodes" in page
 
 
 def test_an_empty_list_says_so(read: Reader) -> None:
