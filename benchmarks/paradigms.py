@@ -193,7 +193,7 @@ def horizon_rows(folder: Path, finished: Mapping[str, Experiment]) -> Iterator[s
         others = {turns: finished[name] for turns in (SHORT, LONG) if (name := fixed(turns, seed).name) in finished}
         if base is None or not others:
             continue
-        compared = reported(folder, base, *others.values())
+        compared = reported(folder, base, *others.values())["comparisons"]
         for split in SPLITS:
             yield from (horizon_row(seed, comparison, turns, split) for turns, comparison in zip(others, compared, strict=True))
 

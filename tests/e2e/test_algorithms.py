@@ -1,7 +1,8 @@
-"""Whole runs of the online algorithms beside GRPO: taken back to earlier checkpoints, twice in a row and over a stage boundary, they end alike."""
+"""Whole runs of the online algorithms beside GRPO: taken back to earlier checkpoints, at the boundaries of a stage and of a pass, they end alike."""
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -19,6 +20,8 @@ ALGORITHMS = {
 }
 _SET = ("train.algorithm", "evaluation.limit=4", "warm_start.demonstrations=16")
 WORDS = [word for word in (*TINY, *SMALLER) if not word.startswith(_SET)]
+FOUR = "tasks.train={name: train, ids: '0,2,3,4'}"
+"""Two steps' tasks: step 3 begins the list anew, in another order."""
 
 
 def results_digest(folder: Path) -> str:
@@ -36,11 +39,23 @@ def taken_back(folder: Path, step: int) -> None:
     assert ended.code == 0, ended.err
 
 
+def drawn(folder: Path) -> list[set[str]]:
+    """Tasks of each training step, from the journal of the first segment."""
+    found: dict[int, set[str]] = {}
+    for line in (only_run(folder) / "journal" / "0001.jsonl").read_text().splitlines():
+        record = json.loads(line)
+        if record["kind"] == "scheduled" and record["phase"] == "train":
+            found.setdefault(record["step"], set()).add(record["task"])
+    return [found[step] for step in sorted(found)]
+
+
 @pytest.mark.parametrize("kind", ALGORITHMS)
-def test_promise_10_a_run_resumed_at_a_stage_boundary_and_again_ends_as_it_did(tmp_path: Path, kind: str) -> None:
+def test_promise_10_a_run_resumed_at_the_end_of_a_stage_and_again_at_the_end_of_a_pass_ends_as_it_did(tmp_path: Path, kind: str) -> None:
     # horizon 2 for step 1, 3 from step 2 on
-    ended = run(tmp_path, "train", RECIPE, *WORDS, f"train.algorithm={ALGORITHMS[kind]}", "--json")
+    ended = run(tmp_path, "train", RECIPE, *WORDS, FOUR, f"train.algorithm={ALGORITHMS[kind]}", "--json")
     assert ended.code == 0, ended.err
+    first, second, third = drawn(tmp_path)
+    assert len(first | second) == 4 and third < first | second
     whole = results_digest(tmp_path)
     for step in (1, 2):
         taken_back(tmp_path, step)
