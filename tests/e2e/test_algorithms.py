@@ -49,6 +49,7 @@ def drawn(folder: Path) -> list[set[str]]:
     return [found[step] for step in sorted(found)]
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("kind", ALGORITHMS)
 def test_promise_10_a_run_resumed_at_the_end_of_a_stage_and_again_at_the_end_of_a_pass_ends_as_it_did(tmp_path: Path, kind: str) -> None:
     # horizon 2 for step 1, 3 from step 2 on
