@@ -172,7 +172,8 @@ def _held(first: bytes, rest: Iterator[bytes], opened: ExitStack) -> Generator[b
 def _sorry(asked: Asked, err: AgentgymError, status: int) -> Answer:
     body = [element("h1", "This cannot be shown"), element("p", err.message, attributes={"class": "warning", "role": "alert"})]
     body.append(element("p", err.hint or err.general_hint))
-    page = framed(asked, "This cannot be shown", [], body)
+    # Live, since what is not there may come with the next load.
+    page = framed(asked, "This cannot be shown", [], body, live=True)
     return Answer(status=status, body=page.body)
 
 

@@ -308,6 +308,7 @@ def test_a_run_that_is_not_there_is_said(read: Reader, path: str) -> None:
     query = {"compare": "a=zzz&b=a", "episode": "run=zzz&episode=x"}.get(path, "run=zzz")
     page = read(path, query)
     assert page.status == 404 and "there is none in this store" in page.text
+    assert 'data-live=""' in page.text, "it is asked for again when the store changes"
 
 
 def test_pages_name_their_parts_for_screen_readers(read: Reader) -> None:

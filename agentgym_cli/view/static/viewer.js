@@ -8,12 +8,12 @@
   const all = (what, where = document) => [...where.querySelectorAll(what)];
   const one = (what, where = document) => where.querySelector(what);
 
-  // A page of this server as a document; null where it cannot be had.
-  const fetched = (address) => new Promise((done) => {
+  // A page of this server as a document; null where it cannot be had, or says why it cannot and that is not wanted.
+  const fetched = (address, refusals = false) => new Promise((done) => {
     const request = new XMLHttpRequest();
     request.open("GET", address);
     request.responseType = "document";
-    request.onload = () => done(request.status === 200 ? request.responseXML : null);
+    request.onload = () => done(refusals || request.status === 200 ? request.responseXML : null);
     request.onerror = () => done(null);
     request.send();
   });
@@ -118,7 +118,7 @@
   const say = (words) => { const place = one("#standing"); if (place && place.textContent !== words) place.textContent = words; };
   const busy = () => document.activeElement.matches("input, select") || String(getSelection()) !== "";
   const renew = async () => {
-    const page = await fetched(location.href);
+    const page = await fetched(location.href, true);
     if (!page || !one("main", page)) return;
     const open = all("main details").map((each) => each.open);
     const focused = document.activeElement.getAttribute("href");
