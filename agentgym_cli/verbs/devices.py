@@ -6,9 +6,11 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from agentgym_cli.capacity.architecture import ModelShape, find_known, known_models, read_shape
+from agentgym_cli.capacity.architecture import ModelShape
 from agentgym_cli.capacity.gpus import GpuKind, find_gpu, gpu_kinds, smallest_gpu, this_machine
+from agentgym_cli.capacity.known_models import find_known, known_models, namesake
 from agentgym_cli.capacity.layout import Layout, colocated, one_process
+from agentgym_cli.capacity.model_config import read_shape
 from agentgym_cli.errors import RecipeError
 from agentgym_cli.recipe.data import try_find
 from agentgym_cli.recipe.schema.computing import ClusterSpec
@@ -24,11 +26,25 @@ def shape_of(run: Run, folders: Sequence[Path]) -> tuple[ModelShape, int | None]
     name = run.policy.own_model.path
     folder, known = try_find(name, beside=folders), find_known(name)
     if folder is not None:
-        return read_shape(folder / "config.json"), None
+        return _long_enough(run, read_shape(folder / "config.json")), None
     if known is None:
-        names = listed(model.name for model in known_models().values())
-        raise RecipeError(f"policy.model.path: expected a folder with config.json or one of {names}, got {shown(name)}", "name a local model folder")
-    return known.shape, known.published
+        other, names = namesake(name), listed(model.name for model in known_models().values())
+        hint = f"name its folder, or the published one: policy.model.path={other.maker}/{other.name}" if other else "name a local model folder"
+        raise RecipeError(f"policy.model.path: expected a folder with config.json or one of {names}, got {shown(name)}", hint)
+    return _long_enough(run, known.shape), known.published
+
+
+def _long_enough(run: Run, shape: ModelShape) -> ModelShape:
+    """The same shape, where it was made for contexts as long as the run's. Only an engine of its own leaves rotary positions as they are."""
+    if shape.positions is None:
+        return shape
+    longest = shape.positions if run.engine.kind == "local" else int(shape.positions * shape.stretch)
+    if run.budgets.context_tokens > longest:
+        raise RecipeError(
+            f"budgets.context_tokens: expected at most the {longest:,} positions of {run.policy.own_model.path}, got {run.budgets.context_tokens:,}",
+            f"budgets.context_tokens={longest}",
+        )
+    return shape
 
 
 def devices_of(run: Run, *, gpu: str | None = None, gpus: int | None = None) -> tuple[GpuKind, Layout]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from agentgym_cli.capacity.architecture import ModelShape, find_known
+from agentgym_cli.capacity.architecture import ModelShape
 from agentgym_cli.capacity.gpus import GIB, GpuKind
+from agentgym_cli.capacity.known_models import find_known
 from agentgym_cli.capacity.layout import Layout, colocated
 from agentgym_cli.capacity.training import Workload
 from agentgym_cli.capacity.verdict import Plan

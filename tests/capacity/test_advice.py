@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentgym_cli.capacity.advice import fitting_changes
-from agentgym_cli.capacity.architecture import known_models
+from agentgym_cli.capacity.known_models import known_models
 from agentgym_cli.capacity.gpus import gpu_kinds, smallest_gpu
 from agentgym_cli.capacity.layout import Layout, check_layout, colocated, one_process, separate
 from agentgym_cli.capacity.verdict import judge

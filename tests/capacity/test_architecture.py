@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agentgym_cli.capacity.architecture import ModelShape, find_known, known_models, read_shape
+from agentgym_cli.capacity.architecture import ModelShape
+from agentgym_cli.capacity.known_models import find_known, known_models, namesake
+from agentgym_cli.capacity.model_config import read_shape
 from agentgym_cli.errors import RecipeError
 from tests.capacity.shapes import TINY, known
 
@@ -42,7 +44,7 @@ def test_the_table_has_the_families_that_are_promised() -> None:
 
 
 def test_a_folder_is_counted_as_the_table_is(tmp_path: Path) -> None:
-    assert read_shape(written(tmp_path)) == known("Qwen/Qwen2.5-7B-Instruct")
+    assert read_shape(written(tmp_path, max_position_embeddings=131_072)) == known("Qwen/Qwen2.5-7B-Instruct")
 
 
 def test_qwen25_7b_needs_57344_bytes_of_cache_a_token_in_bf16() -> None:
@@ -67,8 +69,45 @@ def test_qwen3_norms_its_heads_and_has_no_biases(tmp_path: Path) -> None:
 
 
 def test_attention_bias_has_four_biases_a_layer(tmp_path: Path) -> None:
-    plain, biased = (read_shape(written(tmp_path, model_type="llama", attention_bias=bias)) for bias in (False, True))
-    assert biased.parameters - plain.parameters == 28 * (3584 + 2 * 512 + 3584)
+    for family in ("llama", "qwen3"):
+        plain, biased = (read_shape(written(tmp_path, model_type=family, attention_bias=bias)) for bias in (False, True))
+        assert biased.parameters - plain.parameters == 28 * (3584 + 2 * 512 + 3584)
+
+
+def test_qwen2_has_its_three_biases_whatever_attention_bias_says(tmp_path: Path) -> None:
+    assert len({read_shape(written(tmp_path, attention_bias=bias)).parameters for bias in (False, True, None)}) == 1
+
+
+def test_llamas_mlp_bias_is_three_vectors_a_layer(tmp_path: Path) -> None:
+    plain, biased = (read_shape(written(tmp_path, model_type="llama", mlp_bias=bias)) for bias in (False, True))
+    assert biased.parameters - plain.parameters == 28 * (2 * 18_944 + 3584)
+
+
+def test_qwen3_without_head_dim_has_128(tmp_path: Path) -> None:
+    assert read_shape(written(tmp_path, model_type="qwen3", hidden_size=5120, num_attention_heads=64, num_key_value_heads=8)).head_dim == 128
+
+
+def test_positions_are_stretched_as_the_configuration_says(tmp_path: Path) -> None:
+    plain = read_shape(written(tmp_path, max_position_embeddings=32_768))
+    stretched = read_shape(written(tmp_path, max_position_embeddings=32_768, rope_scaling={"type": "yarn", "factor": 4.0}))
+    assert [(shape.positions, shape.stretch) for shape in (plain, stretched)] == [(32_768, 1.0), (32_768, 4.0)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", ["llama", "qwen2", "qwen3"])
+@pytest.mark.parametrize("biased", [False, True])
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("head_dim", ["gone", 24])
+def test_transformers_counts_the_same(tmp_path: Path, family: str, biased: bool, tied: bool, head_dim: object) -> None:
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    sizes = {"hidden_size": 96, "intermediate_size": 160, "num_hidden_layers": 3, "num_attention_heads": 6, "num_key_value_heads": 2, "vocab_size": 77}
+    flags = {"attention_bias": biased, "mlp_bias": biased, "tie_word_embeddings": tied}
+    config = written(tmp_path, model_type=family, head_dim=head_dim, **sizes, **flags)
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(tmp_path))
+    assert read_shape(config).parameters == sum(parameter.numel() for parameter in model.parameters())
 
 
 def test_adapters_have_rank_times_inputs_and_outputs() -> None:
@@ -96,6 +135,15 @@ def test_adapters_on_a_layer_that_there_is_not_are_refused() -> None:
         {"num_key_value_heads": 3},
         {"hidden_size": 10**400},
         {"head_dim": 10**9},
+        {"tie_word_embeddings": "true"},
+        {"attention_bias": 1},
+        {"mlp_bias": "no"},
+        {"quantization_config": {"quant_method": "awq", "bits": 4}},
+        {"hidden_size": 1_000_000},
+        {"num_hidden_layers": 4096, "hidden_size": 262_144, "num_attention_heads": 4096, "num_key_value_heads": 4096, "intermediate_size": 4_000_000},
+        {"max_position_embeddings": "long"},
+        {"rope_scaling": "yarn"},
+        {"rope_scaling": {"type": "yarn", "factor": -4}},
     ],
 )
 def test_a_config_that_cannot_be_counted_is_refused(tmp_path: Path, changes: dict[str, object]) -> None:
@@ -121,6 +169,14 @@ def test_names_are_found_without_maker_and_suffix() -> None:
     assert find_known("Qwen/Qwen2.5-7B-Instruct") == find_known("qwen2.5-7b")
     assert find_known("models/smollm2_135m") == find_known("HuggingFaceTB/SmolLM2-135M-Instruct")
     assert find_known("nobody/Unheard-7B") is None
+    assert find_known("meta-llama/Meta-Llama-3.1-8B-Instruct") == find_known("Llama-3.1-8B")
+    assert find_known("meta-llama/Meta-Llama-3-70B") == known_models()["llama-3-70b"]
+
+
+def test_another_makers_model_is_not_the_published_one() -> None:
+    assert find_known("someone/Qwen2.5-7B") is None
+    assert namesake("someone/Qwen2.5-7B") == find_known("Qwen/Qwen2.5-7B")
+    assert namesake("Qwen/Qwen2.5-7B") is None and namesake("someone/else") is None
 
 
 def test_a_shape_keeps_what_it_is_told() -> None:

@@ -135,6 +135,17 @@ def test_an_unknown_model_is_told_what_is_known() -> None:
         asked("policy.model.path=nobody/Unheard-9B", gpu="h100-80g")
 
 
+def test_another_makers_model_of_a_published_name_is_refused_with_the_published_one() -> None:
+    with pytest.raises(RecipeError, match=r"policy.model.path: expected a folder with config.json .*, got 'someone/Qwen2.5-7B'") as caught:
+        asked("policy.model.path=someone/Qwen2.5-7B", gpu="h100-80g")
+    assert caught.value.hint is not None and "policy.model.path=Qwen/Qwen2.5-7B" in caught.value.hint
+
+
+def test_a_context_longer_than_the_models_positions_is_refused() -> None:
+    with pytest.raises(RecipeError, match=r"budgets.context_tokens: expected at most the 131,072 positions of Qwen/.*, got 200,000"):
+        asked("budgets.context_tokens=200000", gpu="h100-80g")
+
+
 def test_an_evaluation_for_a_width_is_the_smallest_whose_interval_is_so_narrow() -> None:
     plan = asked(gpu="h100-80g", gpus=8, width=0.1).evaluation
     assert plan is not None and plan.for_gap == ()
