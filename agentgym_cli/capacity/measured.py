@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
 
 from agentgym_cli.capacity.service import Load, Services
 from agentgym_cli.errors import RecipeError
 
+How: TypeAlias = Literal["as measured", "scaled", "left out"]
 FEWEST_EPISODES = 20
 """Below, a mean says little and a tail nothing."""
 
@@ -18,6 +20,40 @@ class Turn:
 
     policy_seconds: float
     env_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """What becomes of one kind of measurement."""
+
+    what: str
+    how: How
+    differs: tuple[str, ...]
+    """Keys of the recipe, or other words for what is not alike."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """What of a run's measurements is of what is planned, by comparison of the two recipes."""
+
+    worlds: bool
+    """Times, places and failures of the environment."""
+    play: bool
+    """Turns and tokens of episodes, and how many succeed."""
+    policy: float | None
+    """Measured time of a policy's turn over the one that would be assumed of that run; None leaves the policy's times to assumptions."""
+    update: float | None
+    """The same of a step's update."""
+    lines: tuple[Line, ...] = ()
+
+    @property
+    def elsewhere(self) -> Use:
+        """On other devices: their times are assumed."""
+        return replace(self, policy=None, update=None)
+
+
+ALL = Use(worlds=True, play=True, policy=None, update=None)
+"""Of the run itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,13 +82,16 @@ class Measured:
     in_flight: float | None
     """Episodes that were at work at once, mean."""
     env_places: float
-    """Calls at once that one replica of the world is known to answer at these times: those that were there on average, and one more (the arrival
-    theorem of closed networks, which takes what was waited for in line as line)."""
-    same_policy: bool
-    """Whether policy and devices are those that are planned for, so that their times are used too."""
+    """Calls at once that one replica of that run's worlds is known to answer at these times: those that were there on average, and one more (the
+    arrival theorem of closed networks, which takes what was waited for in line as line)."""
+    use: Use
+    """What of all this is of what is planned."""
 
     def applied_to(self, load: Load) -> Load:
         """A load with this run's turns and tokens: turns beyond the load's horizon are cut there, those cut by a shorter one stay as they are."""
+        load = replace(load, failures=min(self.failures, 0.99)) if self.use.worlds else load
+        if not self.use.play:
+            return load
         turns = sum(min(count, load.horizon) for count in self.turns) / len(self.turns)
         return replace(
             load,
@@ -60,21 +99,20 @@ class Measured:
             prompt_tokens=load.prompt_tokens if self.prompt_tokens is None else self.prompt_tokens,
             observation_tokens=load.observation_tokens if self.observation_tokens is None else self.observation_tokens,
             response_tokens=load.response_tokens if not self.response_tokens else self.response_tokens,
-            failures=min(self.failures, 0.99),
         )
 
     def replaced_in(self, services: Services, load: Load) -> Services:
-        """Services with what was measured. Times of a policy on other devices are left to assumptions."""
+        """Services with what was measured of the worlds, and with assumed times of the policy and the update multiplied by what was measured of
+        them over what would have been assumed of that run."""
         sources: dict[str, str] = {}
         changed = services
-        env = _mean([turn.env_seconds for turn in self.sampled_turns])
+        env = self.env_seconds if self.use.worlds else None
         if env is not None:
             changed, sources["env step"] = replace(changed, env_step=env), self.source
-        if self.reset_seconds is not None:
+        if self.use.worlds and self.reset_seconds is not None:
             changed, sources["env reset"] = replace(changed, env_reset=self.reset_seconds), self.source
-        policy = _mean([turn.policy_seconds for turn in self.sampled_turns])
-        if self.same_policy and policy is not None and policy > 0:
-            scale = policy / changed.turn(load, max(1.0, self.in_flight or 1.0))
+        if self.use.policy is not None:
+            scale = self.use.policy
             changed = replace(
                 changed,
                 prefill_token=changed.prefill_token * scale,
@@ -82,9 +120,20 @@ class Measured:
                 decode_row=changed.decode_row * scale,
             )
             sources |= {"prefill": self.source, "decode": self.source}
-        if self.same_policy and self.update_seconds is not None:
-            changed, sources["update"] = replace(changed, update=self.update_seconds), self.source
+        # A run that trains nothing has no update to put a time in the place of.
+        if self.use.update is not None and changed.update > 0:
+            changed, sources["update"] = replace(changed, update=changed.update * self.use.update), self.source
         return replace(changed, sources={**changed.sources, **sources})
+
+    @property
+    def policy_seconds(self) -> float | None:
+        """Of one turn, mean; None where turns were not kept."""
+        return _mean([turn.policy_seconds for turn in self.sampled_turns])
+
+    @property
+    def env_seconds(self) -> float | None:
+        """Of one turn, mean; None where turns were not kept."""
+        return _mean([turn.env_seconds for turn in self.sampled_turns])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

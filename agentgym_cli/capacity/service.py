@@ -125,14 +125,14 @@ def env_step_seconds(dialect: str) -> float:
 
 
 def assumed_services(
-    shape: ModelShape, kind: GpuKind, layout: Layout, load: Load, *, dialect: str, passes: float, extra_passes: int, adapters: bool
+    shape: ModelShape, kind: GpuKind, layout: Layout, load: Load, *, dialect: str, passes: float, extra_passes: int, frozen: bool
 ) -> Services:
     """Times from a device's bandwidth and operations a second.
 
     Args:
         passes: times that a step's tokens go forward and back.
         extra_passes: further passes forward alone, of a reference or of old log-probabilities.
-        adapters: only adapters learn, so that gradients of weights are not computed.
+        frozen: the matrices learn nothing, only adapters or gains do, so that no gradients of matrices are computed.
     """
     number = 4 if layout.local else 2
     parallel = layout.tensor_parallel
@@ -140,7 +140,7 @@ def assumed_services(
     cache = load.trajectory / 2 * shape.cache_bytes_per_token(number) / parallel
     bandwidth = kind.bandwidth * _BANDWIDTH_SHARE
     products = 2 * shape.parameters / parallel
-    backward = (4 if adapters else 6) + (2 if layout.checkpointing else 0)
+    backward = (4 if frozen else 6) + (2 if layout.checkpointing else 0)
     tokens = load.episodes * load.trajectory
     operations = tokens * shape.parameters * (backward * passes + 2 * extra_passes)
     step = env_step_seconds(dialect)

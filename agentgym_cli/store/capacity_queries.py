@@ -55,6 +55,14 @@ class GrowthRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ResetsRow:
+    """What scored attempts took of the world beside their turns: opening a session, the reset, a verifier."""
+
+    seconds: float | None
+    """Mean; None where turns were not kept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StepsRow:
     """Times of training steps, of those that kept them."""
 
@@ -95,6 +103,15 @@ with kept as (
 )
 select count(*) as turns, try_cast(sum(observed) as bigint) as observed from kept where observed >= 0
 """
+_RESETS = f"""
+with kept as (
+    select segment, episode, attempt, count(*) as turns, sum(env_seconds) as seconds
+    from turns where run = ? and {_NAMED} and env_seconds is not null group by segment, episode, attempt
+)
+select avg(a.env_seconds - k.seconds) as seconds
+from attempts a join kept k on a.segment = k.segment and a.episode = k.episode and a.attempt = k.attempt
+where a.run = ? and a.outcome in ('success', 'failure') and a.turns_count = k.turns
+"""
 _STEPS = """
 select
     count(*) filter (name = 'time/step_seconds') as steps, avg(value) filter (name = 'time/step_seconds') as seconds,
@@ -121,6 +138,11 @@ def turn_times(connection: Connection, run: str, *, trained: bool) -> list[TurnR
 def growth(connection: Connection, run: str, *, trained: bool) -> GrowthRow:
     """How much observations add to the context."""
     return fetch(connection, GrowthRow, _GROWTH, [run, trained])[0]
+
+
+def resets(connection: Connection, run: str, *, trained: bool) -> ResetsRow:
+    """Of attempts all of whose turns are kept."""
+    return fetch(connection, ResetsRow, _RESETS, [run, trained, run])[0]
 
 
 def steps(connection: Connection, run: str) -> StepsRow:

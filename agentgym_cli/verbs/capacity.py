@@ -10,7 +10,7 @@ from agentgym_cli.capacity.advice import fitting_changes
 from agentgym_cli.capacity.architecture import ModelShape
 from agentgym_cli.capacity.gpus import GpuKind, gpu_kinds
 from agentgym_cli.capacity.layout import Layout, colocated, separate
-from agentgym_cli.capacity.measured import Evidence, Measured
+from agentgym_cli.capacity.measured import Evidence, Measured, Probed
 from agentgym_cli.capacity.money import PerSuccess, Prices, per_success
 from agentgym_cli.capacity.service import env_step_seconds, is_measured
 from agentgym_cli.capacity.simulate import SimulatedSteps
@@ -23,13 +23,15 @@ from agentgym_cli.recipe.resolve import resolve
 from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.recipe.tasks import MissingLists, select_tasks
 from agentgym_cli.verbs.devices import devices_of, shape_of
-from agentgym_cli.verbs.estimate import Estimate, estimate, plan_of
+from agentgym_cli.verbs.estimate import Estimate, estimate
 from agentgym_cli.verbs.evaluation_size import EvaluationPlan, plan_evaluation
+from agentgym_cli.verbs.likeness import said_of
 from agentgym_cli.verbs.measurements import measurements_of
 from agentgym_cli.verbs.probed import read_probe
 from agentgym_cli.verbs.schedules import chosen_tasks, tasks_of
 from agentgym_cli.verbs.simulation import simulated
 from agentgym_cli.verbs.spoken import spoken_dialect
+from agentgym_cli.verbs.workload import plan_of
 
 _GPU = "gpu"
 _BESIDE = ("rtx4090-24g", "l40s-48g", "a100-80g", "h100-80g", "h200-141g")
@@ -115,10 +117,10 @@ def estimate_capacity(question: Question) -> CapacityAnswer:
     kind, layout = devices_of(run, gpu=question.gpu, gpus=question.gpus)
     evaluated, notes = _evaluated(run, folders)
     prices, plan = _prices(run, question), plan_of(run, shape, kind, layout)
-    measured = _measured(run, question)
+    measured = _measured(run, folders, question)
     evidence = read_probe(question.probe) if question.probe is not None else measured
     main = estimate(run, plan, measured=evidence, evaluated=evaluated, prices=prices)
-    rates = RATES if measured is None or not measured.success else (measured.success,)
+    rates = RATES if measured is None or not measured.use.play or not measured.success else (measured.success,)
     return CapacityAnswer(
         recipe=str(resolved.recipe_path),
         profile=run.profile,
@@ -131,33 +133,39 @@ def estimate_capacity(question: Question) -> CapacityAnswer:
         kinds=() if layout.local else tuple((name, judge(replace(plan, kind=other))) for name, other in gpu_kinds().items()),
         alternatives=_alternatives(run, shape, main, evaluated, prices, evidence),
         per_success=per_success(main.total, rates) if main.load.played else (),
-        notes=(*notes, *_cut_short(run, measured), *_never_measured(run, evidence)),
+        notes=(*notes, *_compared(measured), *_cut_short(run, measured), *_never_measured(run, evidence)),
         measured=measured,
-        simulated=() if measured is None or not main.load.played else simulated(run, main, measured),
+        simulated=() if measured is None or not (main.load.played and measured.use.play) else simulated(run, main, measured),
         evaluation=plan_evaluation(run, main, evaluated, width=question.width, gap=question.gap, prices=prices, measured=measured),
     )
 
 
-def _measured(run: Run, question: Question) -> Measured | None:
+def _measured(run: Run, folders: Sequence[Path], question: Question) -> Measured | None:
     if question.run is None:
         return None
     if question.probe is not None:
         raise RecipeError("--probe: expected no --from with it, since both say how long the worlds take", "leave one of them out")
     same = question.gpu is None and question.gpus is None
-    return measurements_of(question.run, question.database, planned=run, same_devices=same)
+    return measurements_of(question.run, question.database, planned=run, folders=folders, same_devices=same)
+
+
+def _compared(measured: Measured | None) -> tuple[str, ...]:
+    """What of a run's measurements was not of what is planned."""
+    return () if measured is None else said_of(measured.use)
 
 
 def _cut_short(run: Run, measured: Measured | None) -> tuple[str, ...]:
     """That a run with shorter horizons cannot say how long episodes become."""
     longest = run.evaluation.horizon if run.train is None else max(turns for *_, turns in spans(run.horizon, after=0, steps=run.train.steps))
-    if measured is None or measured.horizon >= longest:
+    if measured is None or not measured.use.play or measured.horizon >= longest:
         return ()
     return (f"{measured.source} had horizons of at most {measured.horizon} turns, this one has {longest}: its episodes may take more turns",)
 
 
 def _never_measured(run: Run, evidence: Evidence | None) -> tuple[str, ...]:
     """That the time of the worlds is a guess, for a family of servers that nobody measured."""
-    if evidence is not None or is_measured(run.env.dialect):
+    known = isinstance(evidence, Probed) or (evidence is not None and evidence.use.worlds)
+    if known or is_measured(run.env.dialect):
         return ()
     taken = env_step_seconds(run.env.dialect)
     return (f"servers of {run.env.dialect} were never measured: {taken:.2f} s a call is a guess; --probe or --from puts a measurement in its place",)
@@ -218,7 +226,7 @@ def _alternatives(
         found.append((f"{half} train, {count - half} sample", kind, layout))
     names = [name for name in _BESIDE if name != kind.name] if kind.name in gpu_kinds() else []
     found += [(f"{count} x {name}", gpu_kinds()[name], plan.layout) for name in names]
-    elsewhere = replace(measured, same_policy=False) if isinstance(measured, Measured) else measured
+    elsewhere = replace(measured, use=measured.use.elsewhere) if isinstance(measured, Measured) else measured
     return tuple(
         Alternative(name=name, estimate=estimate(run, plan_of(run, shape, other, layout), measured=elsewhere, evaluated=evaluated, prices=prices))
         for name, other, layout in found

@@ -65,8 +65,9 @@ def plan_evaluation(
             raise RecipeError(f"{name}: expected a share between 0 and 1, e.g. 0.1 for ten points, got {value}")
     if width is None and gap is None:
         return None
-    rate = _GUESS if measured is None or measured.success is None else min(0.99, max(0.01, measured.success))
-    source = "assumed" if measured is None or measured.success is None else measured.source
+    rate, source = _GUESS, "assumed"
+    if measured is not None and measured.use.play and measured.success is not None:
+        rate, source = min(0.99, max(0.01, measured.success)), measured.source
 
     def sizes(wanted: float | None, enough: Enough) -> tuple[Size, ...]:
         return () if wanted is None else tuple(_size(run, found, samples, enough, prices, measured) for samples in _SAMPLES)

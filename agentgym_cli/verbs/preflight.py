@@ -8,10 +8,11 @@ from agentgym_cli.capacity.advice import fitting_changes
 from agentgym_cli.capacity.money import Prices
 from agentgym_cli.errors import RecipeError
 from agentgym_cli.verbs.devices import devices_of, shape_of
-from agentgym_cli.verbs.estimate import Estimate, estimate, plan_of
+from agentgym_cli.verbs.estimate import Estimate, estimate
 from agentgym_cli.verbs.prepare import Prepared
 from agentgym_cli.verbs.progress import Progress
 from agentgym_cli.verbs.recorder import Recorder
+from agentgym_cli.verbs.workload import plan_of
 
 PHASE = "estimate"
 """Under which the estimate stands in table ``metrics``, at step 0; its names begin with ``time/``, so that no digest depends on it."""

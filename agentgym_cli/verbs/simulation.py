@@ -36,16 +36,15 @@ def _shop(run: Run, found: Estimate, measured: Measured, horizon: int) -> Worksh
     train = run.train
     online = train is not None and isinstance(train.algorithm, OnlineSpec)
     size = train.algorithm.group_size if train is not None and online else 1
-    sequences = max(1, resources.sequences) * resources.policy_replicas
+    sequences = resources.sequences * resources.policy_replicas
+    batch = max(1.0, found.step.decoding / resources.policy_replicas)
     return Workshop(
         groups=max(1, load.episodes // size),
         group_size=size,
         in_flight=min(load.in_flight, load.episodes),
         turns=measured.turns,
         horizon=horizon,
-        policy_seconds=_spread(
-            [turn.policy_seconds for turn in measured.sampled_turns], services.turn(load, max(1.0, found.step.decoding / resources.policy_replicas))
-        ),
+        policy_seconds=_spread([turn.policy_seconds for turn in measured.sampled_turns], services.turn(load, batch)),
         env_seconds=_spread([turn.env_seconds for turn in measured.sampled_turns], services.env_step),
         reset_seconds=services.env_reset,
         policy_places=min(sequences, load.episodes),

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentgym_cli.capacity.advice import fitting_changes
-from agentgym_cli.capacity.known_models import known_models
 from agentgym_cli.capacity.gpus import gpu_kinds, smallest_gpu
+from agentgym_cli.capacity.known_models import known_models
 from agentgym_cli.capacity.layout import Layout, check_layout, colocated, one_process, separate
 from agentgym_cli.capacity.verdict import judge
 from agentgym_cli.errors import RecipeError

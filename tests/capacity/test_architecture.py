@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM
 
 from agentgym_cli.capacity.architecture import ModelShape
 from agentgym_cli.capacity.known_models import find_known, known_models, namesake
@@ -99,10 +101,14 @@ def test_positions_are_stretched_as_the_configuration_says(tmp_path: Path) -> No
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("head_dim", ["gone", 24])
 def test_transformers_counts_the_same(tmp_path: Path, family: str, biased: bool, tied: bool, head_dim: object) -> None:
-    import torch
-    from transformers import AutoConfig, AutoModelForCausalLM
-
-    sizes = {"hidden_size": 96, "intermediate_size": 160, "num_hidden_layers": 3, "num_attention_heads": 6, "num_key_value_heads": 2, "vocab_size": 77}
+    sizes = {
+        "hidden_size": 96,
+        "intermediate_size": 160,
+        "num_hidden_layers": 3,
+        "num_attention_heads": 6,
+        "num_key_value_heads": 2,
+        "vocab_size": 77,
+    }
     flags = {"attention_bias": biased, "mlp_bias": biased, "tie_word_embeddings": tied}
     config = written(tmp_path, model_type=family, head_dim=head_dim, **sizes, **flags)
     with torch.device("meta"):

@@ -80,7 +80,7 @@ def test_failures_are_made_again() -> None:
 
 def test_times_follow_from_a_device_by_hand() -> None:
     load = replace(LOAD, prompt_tokens=0.0, observation_tokens=0.0)
-    found = assumed_services(TINY, device(), colocated(2), load, dialect="textcraft", passes=1, extra_passes=1, adapters=False)
+    found = assumed_services(TINY, device(), colocated(2), load, dialect="textcraft", passes=1, extra_passes=1, frozen=False)
     # 2 bytes x 180 numbers at 0.7 TB/s beside 1 ms of launches
     assert found.decode_fixed == pytest.approx(0.001 + 360 / 0.7e12)
     # 8 x 60 tokens x 180 numbers x (6 + 2 for checkpointing + 2 for a pass forward), on 2 devices at a quarter of 100 T operations

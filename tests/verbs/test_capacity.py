@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 
 import pytest
 
-from agentgym_cli.errors import RecipeError, StoreError
+from agentgym_cli.errors import RecipeError
 from agentgym_cli.report.statistics.intervals import wilson
 from agentgym_cli.report.statistics.power import smallest_apart
-from agentgym_cli.store.loader import load_into
-from agentgym_cli.store.opening import open_for_writing
-from agentgym_cli.store.records import Record
 from agentgym_cli.verbs.capacity import CapacityAnswer, Question, estimate_capacity
 from agentgym_cli.verbs.evaluation_size import fewest, independent
 from agentgym_cli.verbs.preflight import preflight
 from agentgym_cli.verbs.progress import Silent
-from tests.store.builders import make_metric, make_run, make_scheduled, make_segment, settled, write_journal
 from tests.verbs.frozen_runs import prepared
 
 TEXTCRAFT = "recipes/textcraft_grpo.yaml"
@@ -171,44 +166,6 @@ def test_what_is_never_enough_has_no_size() -> None:
     assert fewest(lambda count: False) is None
     assert fewest(lambda count: count >= 7) == 7
     assert independent(10, 1) == 10
-
-
-def stored(folder: Path, episodes: int) -> Path:
-    """A run of short training episodes, three turns of 0.1 and 0.01 s each, and its step times."""
-    records: list[Record] = [make_run(), make_segment()]
-    for number in range(episodes):
-        records += settled(make_scheduled(number, phase="train", split="train", step=1), "success" if number % 2 else "failure")
-    records += [make_metric("time/step_seconds", 5.0, 1), make_metric("time/play_seconds", 3.0, 1)]
-    with open_for_writing(folder / "s.duckdb") as connection:
-        load_into(connection, write_journal(folder / "r1", records))
-    return folder / "s.duckdb"
-
-
-@pytest.mark.slow
-def test_a_stored_run_takes_the_place_of_assumptions(tmp_path: Path) -> None:
-    found = asked("profile=laptop", run="r1", database=stored(tmp_path, 40))
-    assert found.measured is not None
-    assert (found.measured.episodes, found.measured.success) == (40, 0.5)
-    assert found.main.load.mean_turns == 2.0
-    assert found.main.services.env_step == pytest.approx(0.01)
-    assert "run r1" in found.main.services.sources.values()
-    assert [horizon for horizon, _ in found.simulated] == [8, 10, 12]
-    assert found.per_success[0].rate == 0.5
-    assert found.notes == ("run r1 had horizons of at most 6 turns, this one has 12: its episodes may take more turns",)
-
-
-@pytest.mark.slow
-def test_a_run_with_too_few_episodes_is_refused_with_their_number(tmp_path: Path) -> None:
-    with pytest.raises(RecipeError, match="--from run r1: expected at least 20 scored episodes, got 7"):
-        asked("profile=laptop", run="r1", database=stored(tmp_path, 7))
-
-
-@pytest.mark.slow
-def test_a_run_or_a_store_that_there_is_not_is_said(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="expected a store, got no such file"):
-        asked("profile=laptop", run="r1", database=tmp_path / "none.duckdb")
-    with pytest.raises(StoreError, match="there is none in this store"):
-        asked("profile=laptop", run="other", database=stored(tmp_path, 40))
 
 
 def test_promise_09_a_run_whose_memory_cannot_be_enough_is_refused_before_anything_is_loaded() -> None:

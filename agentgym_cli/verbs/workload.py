@@ -1,0 +1,113 @@
+"""What a resolved run asks of its devices: the memory side as a plan, the work of a step, the times of its phases. Arithmetic; asks no store."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from agentgym_cli.capacity.architecture import ModelShape
+from agentgym_cli.capacity.gpus import GpuKind
+from agentgym_cli.capacity.layout import Layout, check_layout
+from agentgym_cli.capacity.measured import Evidence
+from agentgym_cli.capacity.service import Load, Services, assumed_services
+from agentgym_cli.capacity.throughput import Resources
+from agentgym_cli.capacity.training import Workload
+from agentgym_cli.capacity.verdict import Plan, judge
+from agentgym_cli.recipe.schema.algorithms import DpoSpec, OnlineSpec, PpoSpec
+from agentgym_cli.recipe.schema.learning import TrainSpec
+from agentgym_cli.recipe.schema.run import Run
+
+TURNS_SHARE = 0.6
+"""Mean turns of an episode as a share of its horizon, where no run says."""
+RESPONSE_SHARE = 0.25
+"""Mean tokens of a response as a share of ``budgets.response_tokens``, where no run says."""
+PROMPT_TOKENS, OBSERVATION_TOKENS = 600.0, 60.0
+"""Where no run says; both at most a quarter of what the context has for them."""
+
+
+def plan_of(run: Run, shape: ModelShape, kind: GpuKind, layout: Layout) -> Plan:
+    """The memory side of a run. Raises RecipeError for an impossible layout or adapters on layers that there are not."""
+    work = None if run.train is None else _work(run, run.train, shape, layout)
+    context = run.budgets.context_tokens
+    return Plan(kind=kind, shape=shape, work=work, layout=check_layout(layout, shape), context=context, sequences=in_flight_of(run, layout))
+
+
+def in_flight_of(run: Run, layout: Layout) -> int:
+    """Most episodes at work at once."""
+    if layout.local:
+        return run.engine.slots
+    return episodes_of(run.train) if run.train is not None and isinstance(run.train.algorithm, OnlineSpec) else run.engine.slots
+
+
+def episodes_of(train: TrainSpec) -> int:
+    """Episodes or demonstrations that one step learns from; a pair is two."""
+    pairs = 2 if isinstance(train.algorithm, DpoSpec) else 1
+    return train.tasks_per_step * train.algorithm.group_size * pairs
+
+
+def _work(run: Run, train: TrainSpec, shape: ModelShape, layout: Layout) -> Workload:
+    context = run.budgets.context_tokens
+    adapters = 0 if train.lora is None else shape.adapter_parameters(train.lora.rank, train.lora.targets)
+    every = shape.vector_parameters if train.parameters == "gains" else shape.parameters
+    return Workload(
+        pass_tokens=max(context, run.engine.pass_tokens) if layout.local else context,
+        trained=adapters or every,
+        adapters=adapters,
+        reference=isinstance(train.algorithm, DpoSpec) or train.algorithm.kl_coefficient > 0,
+        critic=isinstance(train.algorithm, PpoSpec),
+    )
+
+
+def load_of(run: Run, plan: Plan, horizon: int, measured: Evidence | None) -> Load:
+    """The work of one step at a horizon."""
+    train, context = run.train, plan.context
+    played = train is None or isinstance(train.algorithm, OnlineSpec)
+    episodes = in_flight_of(run, plan.layout) if train is None else episodes_of(train)
+    response = RESPONSE_SHARE * run.budgets.response_tokens
+    load = Load(
+        episodes=episodes,
+        in_flight=plan.sequences,
+        horizon=horizon,
+        mean_turns=max(1.0, TURNS_SHARE * horizon),
+        prompt_tokens=min(PROMPT_TOKENS, context / 4),
+        observation_tokens=min(OBSERVATION_TOKENS, context / 4 / horizon),
+        response_tokens=max(1.0, min(response, context / 2 / horizon)),
+        checkpoint_every=1 if train is None else train.checkpoint_every,
+        played=played,
+    )
+    return load if measured is None else measured.applied_to(load)
+
+
+def services_of(run: Run, plan: Plan, load: Load, measured: Evidence | None) -> Services:
+    """Seconds of each phase, measured where that is at hand; 0 for what a run that trains nothing does not do."""
+    train = run.train
+    passes, extra = 0.0, 0
+    if train is not None:
+        passes = train.passes_per_step * (2.0 if isinstance(train.algorithm, PpoSpec) else 1.0)
+        extra = int(bool(plan.work and plan.work.reference)) + int(not plan.layout.local)
+    services = assumed_services(
+        plan.shape,
+        plan.kind,
+        plan.layout,
+        load,
+        dialect=run.env.dialect,
+        passes=passes,
+        extra_passes=extra,
+        frozen=plan.work is not None and plan.work.trained < plan.shape.parameters,
+    )
+    if train is None:
+        services = replace(services, update=0.0, weight_sync=0.0, checkpoint=0.0)
+    return services if measured is None else measured.replaced_in(services, load)
+
+
+def resources_of(run: Run, plan: Plan, measured: Evidence | None) -> Resources:
+    """How many of everything a run has."""
+    places = 1.0 if measured is None else measured.env_places
+    replicas = plan.layout.replicas
+    # Where not one sequence fits there is no time to state; one keeps the arithmetic defined, and the verdict says that it does not fit.
+    sequences = max(1, judge(plan).sequences // replicas)
+    return Resources(env_replicas=replicas_of(run), env_places=places, policy_replicas=replicas, sequences=sequences)
+
+
+def replicas_of(run: Run) -> int:
+    """Servers of the environment."""
+    return len(run.env.urls) if run.env.urls else run.env.replicas

@@ -1,0 +1,185 @@
+"""A stored run in the place of assumptions: like for like as measured, scaled by a rule, or left out and said so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from agentgym_cli.capacity.measured import Use
+from agentgym_cli.errors import RecipeError, StoreError
+from agentgym_cli.recipe.fingerprint import fingerprint
+from agentgym_cli.recipe.parts import task_parts
+from agentgym_cli.recipe.resolve import Resolved, resolve
+from agentgym_cli.recipe.schema.run import Run
+from agentgym_cli.recipe.tasks import select_tasks
+from agentgym_cli.store.loader import load_into
+from agentgym_cli.store.opening import open_for_writing
+from agentgym_cli.store.records import Record
+from agentgym_cli.verbs.capacity import CapacityAnswer, Question, estimate_capacity
+from agentgym_cli.verbs.likeness import Stored, said_of, use_of
+from tests.capacity.test_measured import MEASURED
+from tests.store.builders import make_metric, make_run, make_scheduled, make_segment, settled, write_journal
+from tests.verbs.frozen_runs import prepared
+
+TEXTCRAFT = "recipes/textcraft_grpo.yaml"
+
+
+@cache
+def resolved(*overrides: str) -> Resolved:
+    return resolve(TEXTCRAFT, ["profile=laptop", *overrides], only_shown=True)
+
+
+def stored(*overrides: str, policy: str = "local", trained: bool = True) -> Stored:
+    found = resolved(*overrides)
+    lists = select_tasks(found.run.tasks, env="textcraft", beside=found.folders)
+    here = fingerprint(threads=1, variables={})
+    return Stored(run=found.run, parts=task_parts(lists), folders=found.folders, fingerprint=here, policy=policy, trained=trained)
+
+
+def used(measured: Stored, *overrides: str, same_devices: bool = True) -> Use:
+    planned = resolved(*overrides)
+    return use_of(measured, MEASURED, planned=planned.run, folders=planned.folders, same_devices=same_devices)
+
+
+def test_the_same_recipe_is_like_for_like() -> None:
+    found = used(stored())
+    assert (found.worlds, found.play, said_of(found)) == (True, True, ())
+    assert found.policy is not None and found.update is not None
+
+
+@pytest.mark.parametrize(
+    ("change", "worlds", "play", "key"),
+    [
+        ("env.dialect=babyai", False, False, "env.dialect"),
+        ("env.world_args=[]", False, False, "env.world_args"),
+        ("policy.model.weights=files", True, False, "policy.model.weights"),
+        ("budgets.response_tokens=12", True, False, "budgets.response_tokens"),
+        ("policy.sampling.temperature=0.5", True, False, "policy.sampling.temperature"),
+        ("tasks.train.ids=0-9", True, False, "tasks"),
+    ],
+)
+def test_other_worlds_tasks_and_policies_are_left_out_by_name(change: str, worlds: bool, play: bool, key: str) -> None:
+    found = used(stored(change) if not change.startswith("env.dialect") else replace(stored(), run=_babyai()))
+    assert (found.worlds, found.play) == (worlds, play)
+    assert any(f"turns and tokens left out; {key}" in sentence or key in sentence for sentence in said_of(found))
+
+
+def _babyai() -> Run:
+    run = resolved().run
+    return replace(run, env=replace(run.env, dialect="babyai"))
+
+
+def test_an_oracle_says_nothing_of_a_policy() -> None:
+    found = used(stored(policy="oracle"))
+    assert (found.worlds, found.play, found.policy, found.update) == (True, False, None, None)
+    assert "--from: turns and tokens left out; policy differs" in said_of(found)
+
+
+def test_another_machine_and_other_gpus_leave_times_out() -> None:
+    elsewhere = used(replace(stored(), fingerprint='{"cpu": {"model": "another"}}'))
+    asked = used(stored(), same_devices=False)
+    assert (elsewhere.policy, elsewhere.update, asked.policy, asked.update) == (None, None, None, None)
+    assert "--from: policy's times left out; CPU differs" in said_of(elsewhere)
+    assert "--from: update's time left out; --gpu differs" in said_of(asked)
+
+
+def test_training_that_differs_is_named_although_turns_are_taken() -> None:
+    assert said_of(used(stored("train.learning_rate=1e-3")))[0] == "--from: turns and tokens as measured; train.learning_rate differs"
+
+
+def _frozen(*overrides: str) -> str:
+    return prepared(TEXTCRAFT, "profile=laptop", *overrides).frozen.to_json()
+
+
+def kept(folder: Path, episodes: int, *overrides: str, horizon: int = 12, frozen: str | None = None) -> Path:
+    """A run of short training episodes, two turns of 0.1 and 0.01 s each in attempts of 0.1 s in worlds, and its step times."""
+    text = _frozen(*overrides) if frozen is None else frozen
+    records: list[Record] = [make_run(frozen=text, fingerprint=fingerprint(threads=1, variables={})), make_segment()]
+    for number in range(episodes):
+        records += settled(make_scheduled(number, phase="train", split="train", step=1, horizon=horizon), "success" if number % 2 else "failure")
+    records += [make_metric("time/step_seconds", 5.0, 1), make_metric("time/play_seconds", 3.0, 1)]
+    with open_for_writing(folder / "s.duckdb") as connection:
+        load_into(connection, write_journal(folder / "r1", records))
+    return folder / "s.duckdb"
+
+
+def asked(database: Path, *overrides: str, recipe: str = TEXTCRAFT) -> CapacityAnswer:
+    return estimate_capacity(Question(recipe=recipe, overrides=overrides, run="r1", database=database))
+
+
+@pytest.mark.slow
+def test_a_stored_run_takes_the_place_of_assumptions(tmp_path: Path) -> None:
+    found = asked(kept(tmp_path, 40, horizon=6), "profile=laptop")
+    assert found.measured is not None
+    assert (found.measured.episodes, found.measured.success) == (40, 0.5)
+    assert found.main.load.mean_turns == 2.0
+    assert found.main.services.env_step == pytest.approx(0.01)
+    # 40 attempts of 1 s in 3 s of play: 13.3 in flight, and one more turn's worth of 40 x 2 x 0.01 / 3 s at the worlds; of 0.1 s in worlds 0.02 in
+    # turns, 0.08 of which half of the line of 13.3
+    places = 1 + 80 * 0.01 / 3
+    assert found.measured.env_places == pytest.approx(places)
+    assert found.main.services.env_reset == pytest.approx(0.08 * places / ((40 / 3 + 1) / 2))
+    assert "run r1" in found.main.services.sources.values()
+    assert [horizon for horizon, _ in found.simulated] == [8, 10, 12]
+    assert found.per_success[0].rate == 0.5
+    assert found.notes == ("run r1 had horizons of at most 6 turns, this one has 12: its episodes may take more turns",)
+
+
+@pytest.mark.slow
+def test_an_update_is_scaled_by_what_is_assumed_of_both(tmp_path: Path) -> None:
+    database = kept(tmp_path, 40)
+    # 2 s of update: 5 s of a step, 3 of play
+    assert asked(database, "profile=laptop").main.step.update == pytest.approx(2.0)
+    # two threads are assumed to be twice as fast; checkpointing with frozen matrices takes 6 operations in place of 4; half of the episodes half
+    assert asked(database, "profile=laptop", "engine.threads=2").main.step.update == pytest.approx(1.0)
+    assert asked(database, "profile=laptop", "engine.activation_checkpointing=true").main.step.update == pytest.approx(3.0)
+    halved = asked(database, "profile=laptop", "train.tasks_per_step=4")
+    assert halved.main.step.update == pytest.approx(1.0)
+    assert "--from: update's time scaled; train.tasks_per_step differs" in halved.notes
+
+
+@pytest.mark.slow
+def test_places_of_a_world_are_those_of_the_measured_replicas(tmp_path: Path) -> None:
+    # 80 x 0.01 / 3 calls at work at once, spread over four servers
+    found = asked(kept(tmp_path, 40, "env.replicas=4"), "profile=laptop", "env.replicas=2")
+    assert found.main.resources.env_places == pytest.approx(1 + 80 * 0.01 / 3 / 4)
+    assert found.main.resources.env_replicas == 2
+
+
+@pytest.mark.slow
+def test_a_recipe_that_only_evaluates_gets_no_update_from_a_run_that_trained(tmp_path: Path) -> None:
+    found = asked(kept(tmp_path, 40), "profile=laptop", "train=null", "warm_start=null")
+    assert (found.main.step.update, found.main.step.total) == (0.0, found.main.step.play)
+
+
+@pytest.mark.slow
+def test_another_model_takes_neither_turns_nor_times(tmp_path: Path) -> None:
+    found = asked(kept(tmp_path, 40), "profile=gpu")
+    assert found.main.load.mean_turns == 18.0
+    assert (found.simulated, [row.rate for row in found.per_success]) == ((), [0.1, 0.3, 0.5, 0.8])
+    assert set(found.main.services.sources) == set()
+    assert any(note.startswith("--from: turns and tokens left out; env.world_args, ") for note in found.notes)
+
+
+@pytest.mark.slow
+def test_a_run_with_too_few_episodes_is_refused_with_their_number(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match="--from run r1: expected at least 20 scored episodes, got 7"):
+        asked(kept(tmp_path, 7), "profile=laptop")
+
+
+@pytest.mark.slow
+def test_a_run_whose_recipe_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match="--from run r1: expected a run whose recipe can be compared with this one, got KeyError"):
+        asked(kept(tmp_path, 40, frozen='{"run": {}}'), "profile=laptop")
+
+
+@pytest.mark.slow
+def test_a_run_or_a_store_that_there_is_not_is_said(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="expected a store, got no such file"):
+        asked(tmp_path / "none.duckdb", "profile=laptop")
+    database = kept(tmp_path, 40)
+    with pytest.raises(StoreError, match="there is none in this store"):
+        estimate_capacity(Question(recipe=TEXTCRAFT, overrides=["profile=laptop"], run="other", database=database))
