@@ -28,8 +28,12 @@ class GpuKind:
     """Of its memory, bytes a second."""
     flops: float
     """Dense bfloat16 products, operations a second, as its maker states them."""
+    float32: float
+    """The same of products in float32, without the shorter formats that some count as such."""
     link: float
     """To another device of the same machine, bytes a second, one way."""
+    network: float
+    """To a device of another machine, its share of that machine's network, bytes a second, one way."""
     token_seconds: float = 0.001
     """What one decoding step costs beside arithmetic and memory: launches and scheduling."""
 
@@ -49,7 +53,9 @@ def _kind(row: Mapping[str, str]) -> GpuKind:
         memory=int(float(row["usable_gib"]) * GIB),
         bandwidth=float(row["bandwidth_gb_s"]) * 1e9,
         flops=float(row["bf16_tflops"]) * 1e12,
+        float32=float(row["fp32_tflops"]) * 1e12,
         link=float(row["link_gb_s"]) * 1e9,
+        network=float(row["network_gb_s"]) * 1e9,
     )
 
 
@@ -57,7 +63,9 @@ def find_gpu(name: str) -> GpuKind:
     """The kind of that name. Raises RecipeError with the nearest one."""
     kinds = gpu_kinds()
     if name not in kinds:
-        raise RecipeError(f"--gpu: expected one of {listed(kinds)}, got {shown(name)}", f"--gpu {nearest(name, kinds)}")
+        raise RecipeError(
+            f"--gpu: expected one of {listed(kinds)}, got {shown(name)}", f"--gpu {nearest(name, kinds)} (docs/capacity.md has the table)"
+        )
     return kinds[name]
 
 
@@ -74,6 +82,8 @@ def this_machine(*, memory: int, threads: int) -> GpuKind:
         memory=memory,
         bandwidth=10e9,
         flops=75e9 * threads,
+        float32=75e9 * threads,
         link=10e9,
+        network=1e9,
         token_seconds=0.015,
     )

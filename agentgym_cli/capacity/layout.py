@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agentgym_cli.capacity.architecture import ModelShape
+from agentgym_cli.capacity.gpus import GpuKind
 from agentgym_cli.errors import RecipeError
 
+MACHINE = 8
+"""GPUs of one machine, where nobody says."""
 Placement = Literal["one process", "colocated", "separate"]
 
 
@@ -26,6 +29,8 @@ class Layout:
     """GPUs that sample; with ``colocated`` all of them."""
     tensor_parallel: int = 1
     """GPUs that share one copy of the policy while it samples."""
+    per_machine: int = MACHINE
+    """GPUs of one machine; those of several reach each other over a network."""
     checkpointing: bool = True
     """Compute the inside of a layer again on the way back in place of keeping it."""
     half: bool = True
@@ -39,6 +44,15 @@ class Layout:
     def replicas(self) -> int:
         """Copies of the policy that sample."""
         return self.samplers // self.tensor_parallel
+
+    @property
+    def machines(self) -> int:
+        """How many machines the devices are on."""
+        return -(-self.devices // self.per_machine)
+
+    def wire(self, kind: GpuKind) -> float:
+        """Bytes a second that each device passes on in a ring of all of them: those of its slowest stretch."""
+        return min(kind.link, kind.network) if self.machines > 1 else kind.link
 
     @property
     def local(self) -> bool:
@@ -65,14 +79,19 @@ def check_layout(layout: Layout, shape: ModelShape) -> Layout:
     return layout
 
 
-def colocated(devices: int, *, tensor_parallel: int = 1) -> Layout:
+def colocated(devices: int, *, tensor_parallel: int = 1, per_machine: int = MACHINE) -> Layout:
     """Trainer and sampler on every GPU, in turns: what an engine on Ray does unless it is told otherwise."""
-    return Layout(devices=devices, placement="colocated", trainers=devices, samplers=devices, tensor_parallel=tensor_parallel)
+    return Layout(
+        devices=devices, placement="colocated", trainers=devices, samplers=devices, tensor_parallel=tensor_parallel, per_machine=per_machine
+    )
 
 
-def separate(devices: int, *, trainers: int, tensor_parallel: int = 1) -> Layout:
+def separate(devices: int, *, trainers: int, tensor_parallel: int = 1, per_machine: int = MACHINE) -> Layout:
     """``trainers`` GPUs train, the others sample."""
-    return Layout(devices=devices, placement="separate", trainers=trainers, samplers=devices - trainers, tensor_parallel=tensor_parallel)
+    samplers = devices - trainers
+    return Layout(
+        devices=devices, placement="separate", trainers=trainers, samplers=samplers, tensor_parallel=tensor_parallel, per_machine=per_machine
+    )
 
 
 def one_process(*, checkpointing: bool, half: bool = False) -> Layout:

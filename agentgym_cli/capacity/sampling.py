@@ -14,6 +14,8 @@ _SAMPLED_ROWS = 256
 """Rows of logits that are sampled at once, 8 bytes a number."""
 _GRAPHS = GIB // 2
 """Captured graphs of the decoding step."""
+SHARE = 0.9
+"""Share of a card that the sampler may take in all: vLLM's ``gpu_memory_utilization`` as it is unless somebody says otherwise."""
 _BLOCK = 16
 """Tokens of one block of the cache: a sequence takes whole blocks."""
 
@@ -55,15 +57,15 @@ class SamplingMemory:
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name in ("weights", "working")} | {"cache": self.cache}
 
 
-def sampling_memory(shape: ModelShape, layout: Layout, *, context: int, sequences: int) -> SamplingMemory:
-    """Bytes on one device for ``sequences`` episodes of ``context`` tokens on all of them together."""
+def sampling_memory(shape: ModelShape, layout: Layout, *, context: int, sequences: int, merged: int = 0) -> SamplingMemory:
+    """Bytes on one device for ``sequences`` episodes of ``context`` tokens on all of them together; ``merged`` numbers of weights are copied."""
     number = 4 if layout.local else 2
     parallel = layout.tensor_parallel
     # Key/value heads that are fewer than the devices are kept several times.
     kept_heads = max(shape.key_value_heads, parallel)
     token = 2 * shape.layers * kept_heads * shape.head_dim * number // parallel
     return SamplingMemory(
-        weights=_weights(shape, layout, number),
+        weights=_weights(shape, layout, number) + number * merged,
         working=_working(shape, layout),
         cache_per_token=token,
         cache_per_sequence=token * (context if layout.local else -(-context // _BLOCK) * _BLOCK),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import ceil
 
 from agentgym_cli.capacity.architecture import ModelShape
 from agentgym_cli.capacity.gpus import GpuKind
@@ -24,6 +25,8 @@ _OFFLOADED = 3.0
 """How much longer an update takes whose state crosses to the host and back."""
 _DISK = 1e9
 """Bytes a second that a checkpoint is written with."""
+_SUM_SECONDS = 20e-6
+"""What a small sum over the devices of one machine takes, whatever its size."""
 _SYNC_SECONDS = 1.0
 """What handing over weights takes beside moving bytes."""
 
@@ -124,33 +127,82 @@ def env_step_seconds(dialect: str) -> float:
     return _MEASURED_STEP_SECONDS.get(dialect, _UNKNOWN_STEP_SECONDS) + _CALL_SECONDS
 
 
-def assumed_services(
-    shape: ModelShape, kind: GpuKind, layout: Layout, load: Load, *, dialect: str, passes: float, extra_passes: int, frozen: bool
-) -> Services:
-    """Times from a device's bandwidth and operations a second.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learning:
+    """What an update does with a step's trajectories."""
 
-    Args:
-        passes: times that a step's tokens go forward and back.
-        extra_passes: further passes forward alone, of a reference or of old log-probabilities.
-        frozen: the matrices learn nothing, only adapters or gains do, so that no gradients of matrices are computed.
+    passes: float
+    """Times that they go forward and back; a critic's are counted too."""
+    extra_passes: int
+    """Further passes forward alone, of a reference or of old log-probabilities."""
+    frozen: bool
+    """The matrices learn nothing, only adapters or gains do, so that no gradients of matrices are computed or exchanged."""
+    updates: int
+    """Optimizer updates of a step."""
+    pass_tokens: int
+    """Most tokens of one pass on one device."""
+    saved: int
+    """Bytes of a checkpoint."""
+
+
+NOTHING = Learning(passes=0.0, extra_passes=0, frozen=False, updates=1, pass_tokens=1, saved=0)
+"""Of a run that trains nothing."""
+
+
+def assumed_services(shape: ModelShape, kind: GpuKind, layout: Layout, load: Load, *, dialect: str, learning: Learning) -> Services:
+    """Times from a device's bandwidth and operations a second, right within ``TIME_ERROR``.
+
+    A token's products take 2 operations a number of the matrices (arXiv 2001.08361, section 2.1), and attention 4 a layer, number of its queries and
+    token of context (arXiv 2204.02311, appendix B), of which causal attention computes half on average.
     """
     number = 4 if layout.local else 2
     parallel = layout.tensor_parallel
-    weights = number * shape.parameters / parallel
-    cache = load.trajectory / 2 * shape.cache_bytes_per_token(number) / parallel
+    rate = (kind.float32 if layout.local else kind.flops) * _PREFILL_SHARE
     bandwidth = kind.bandwidth * _BANDWIDTH_SHARE
-    products = 2 * shape.parameters / parallel
-    backward = (4 if frozen else 6) + (2 if layout.checkpointing else 0)
-    tokens = load.episodes * load.trajectory
-    operations = tokens * shape.parameters * (backward * passes + 2 * extra_passes)
+    cache = load.trajectory / 2 * shape.cache_bytes_per_token(number) / parallel
+    # Behind half of an episode on average, whose tokens are all looked at.
+    forward = (2 * shape.multiplied + 4 * shape.layers * shape.width * load.trajectory / 2) / parallel
+    exchanged, waited = _reduced(shape, kind, parallel)
     step = env_step_seconds(dialect)
+    training = learning.passes > 0
     return Services(
         env_reset=step * 2,
         env_step=step,
-        prefill_token=products / (kind.flops * _PREFILL_SHARE),
-        decode_fixed=kind.token_seconds + weights / bandwidth,
-        decode_row=max(cache / bandwidth, products / (kind.flops * _PREFILL_SHARE)),
-        update=operations / (layout.trainers * kind.flops * _TRAIN_SHARE) * (_OFFLOADED if layout.offload else 1.0),
-        weight_sync=0.0 if layout.local else _SYNC_SECONDS + number * shape.parameters / kind.link,
-        checkpoint=12 * shape.parameters / (_DISK * max(1, layout.trainers // 8)),
+        prefill_token=forward / rate + exchanged,
+        decode_fixed=kind.token_seconds + number * shape.parameters / parallel / bandwidth + waited,
+        decode_row=max(cache / bandwidth, forward / rate) + exchanged,
+        update=_update(shape, kind, layout, load, learning) if training else 0.0,
+        weight_sync=0.0 if layout.local or not training else _SYNC_SECONDS + number * shape.parameters / layout.wire(kind),
+        checkpoint=learning.saved / (_DISK * layout.machines),
     )
+
+
+def _update(shape: ModelShape, kind: GpuKind, layout: Layout, load: Load, learning: Learning) -> float:
+    """Seconds of all passes over a step's trajectories: forward once, back twice that (once where matrices are frozen), and forward again with
+    checkpointing. State that is sharded is gathered and spread meanwhile; the longer of the two is what it takes."""
+    tokens = load.episodes * load.trajectory
+    forward = 2 * shape.multiplied + 2 * shape.layers * shape.width * load.trajectory
+    through = (2 if learning.frozen else 3) + (1 if layout.checkpointing else 0)
+    rate = (kind.flops if layout.half else kind.float32) * _TRAIN_SHARE
+    computed = tokens * forward * (through * learning.passes + learning.extra_passes) / (layout.trainers * rate)
+    passes = max(learning.updates, ceil(tokens / (layout.trainers * learning.pass_tokens)))
+    moved = passes * (learning.passes * _exchanged(shape, layout, frozen=learning.frozen) + learning.extra_passes * _gathered(shape, layout))
+    return max(computed, moved / layout.wire(kind)) * (_OFFLOADED if layout.offload else 1.0)
+
+
+def _gathered(shape: ModelShape, layout: Layout) -> float:
+    """Bytes that each device passes on so that all have all weights in bfloat16 once: (n - 1) / n of them (arXiv 1910.02054, section 7)."""
+    return 2 * shape.parameters * (layout.trainers - 1) / layout.trainers
+
+
+def _exchanged(shape: ModelShape, layout: Layout, *, frozen: bool) -> float:
+    """The same of one pass forward and back: weights are gathered twice, gradients in float32 are added up and spread once."""
+    return (2 if frozen else 4) * _gathered(shape, layout)
+
+
+def _reduced(shape: ModelShape, kind: GpuKind, parallel: int) -> tuple[float, float]:
+    """Seconds that a token, and a whole decoding step, wait for sums over tensor parallel devices: two a layer of the hidden state in bfloat16, each
+    passed on 2 (n - 1) / n times (arXiv 1909.08053, section 3). All of them are in one machine."""
+    if parallel == 1:
+        return 0.0, 0.0
+    return 2 * shape.layers * 2 * (parallel - 1) / parallel * 2 * shape.hidden / kind.link, 2 * shape.layers * _SUM_SECONDS

@@ -30,8 +30,10 @@ class Workload:
     """Numbers that learn: all of them, the gains, or adapters."""
     adapters: int
     """Of these, numbers beside the model: low-rank adapters; 0 without."""
+    merged: int = 0
+    """Numbers of the weights that adapters stand beside; one process samples from a second copy of them, with the adapters merged."""
     reference: bool
-    """A frozen copy is kept for the KL term; adapters need none, since the model below them is one."""
+    """A frozen copy is kept for the KL term; one process keeps it beside adapters too, on GPUs the model below them is one."""
     critic: bool
     """A second model of the same size learns beside the policy."""
 
@@ -75,9 +77,9 @@ def training_memory(shape: ModelShape, work: Workload, layout: Layout) -> Traini
     shards = layout.trainers
     weights = _share(_MASTER * (shape.parameters + work.adapters), shards)
     gradients, optimizer = _share(_GRADIENT * work.trained, shards), _share(_MOMENTS * work.trained, shards)
-    kept_reference = work.reference and not work.adapters
-    reference = _share((4 if layout.local else 2) * shape.parameters, shards) if kept_reference else 0
-    critic = _share((_MASTER + _GRADIENT + _MOMENTS) * (shape.parameters + shape.hidden), shards) if work.critic else 0
+    copied = 4 * (shape.parameters + work.adapters) if layout.local else 0 if work.adapters else 2 * shape.parameters
+    reference = _share(copied, shards) if work.reference else 0
+    critic = _share(_critic(shape, work), shards) if work.critic else 0
     kept = 0 if layout.offload else 1
     return TrainingMemory(
         weights=kept * weights,
@@ -90,6 +92,11 @@ def training_memory(shape: ModelShape, work: Workload, layout: Layout) -> Traini
         logits=_logits(shape, work, layout),
         host=(1 - kept) * (weights + gradients + optimizer + reference + critic),
     )
+
+
+def _critic(shape: ModelShape, work: Workload) -> int:
+    """A body like the policy's and a head of one number; with adapters they and the head alone learn, else all of it."""
+    return _MASTER * (shape.parameters + work.adapters + shape.hidden) + (_GRADIENT + _MOMENTS) * ((work.adapters or shape.parameters) + shape.hidden)
 
 
 def activation_bytes(shape: ModelShape, *, checkpointing: bool, half: bool) -> int:

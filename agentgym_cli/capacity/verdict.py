@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil
 
 from agentgym_cli.capacity.architecture import ModelShape
 from agentgym_cli.capacity.gpus import GIB, GpuKind
 from agentgym_cli.capacity.layout import Layout
-from agentgym_cli.capacity.sampling import SamplingMemory, sampling_memory
+from agentgym_cli.capacity.sampling import SHARE, SamplingMemory, sampling_memory
 from agentgym_cli.capacity.training import TrainingMemory, Workload, training_memory
 
 MEMORY_ERROR = 0.2
@@ -72,7 +73,8 @@ def judge(plan: Plan) -> Verdict:
     """Weigh a plan. Raises RecipeError for an impossible layout (see ``check_layout``)."""
     layout = plan.layout
     training = None if plan.work is None else training_memory(plan.shape, plan.work, layout)
-    sampling = sampling_memory(plan.shape, layout, context=plan.context, sequences=plan.sequences)
+    merged = plan.work.merged if plan.work is not None and layout.local else 0
+    sampling = sampling_memory(plan.shape, layout, context=plan.context, sequences=plan.sequences, merged=merged)
     reserved = _RESERVED_LOCAL if layout.local else _RESERVED
     moments = _moments(layout, training, sampling, reserved)
     where = max(moments, key=lambda name: moments[name])
@@ -91,12 +93,15 @@ def judge(plan: Plan) -> Verdict:
 
 def _moments(layout: Layout, training: TrainingMemory | None, sampling: SamplingMemory, reserved: int) -> dict[str, int]:
     """Bytes on the fullest device while it trains and while it samples."""
-    if training is None:
-        return {"sampling": reserved + sampling.least}
     if layout.local:
-        return {"training": reserved + training.total + sampling.least, "sampling": reserved + training.resident + sampling.least}
+        kept, most = (0, 0) if training is None else (training.resident, training.total)
+        return ({} if training is None else {"training": reserved + most + sampling.least}) | {"sampling": reserved + kept + sampling.least}
+    # The sampler itself may take a share of the card, whatever else lies there.
+    whole = ceil(sampling.least / SHARE)
+    if training is None:
+        return {"sampling": max(reserved + sampling.least, whole)}
     beside = 0 if layout.placement == "separate" else training.resident
-    return {"training": reserved + training.total, "sampling": reserved + beside + sampling.least}
+    return {"training": reserved + training.total, "sampling": max(reserved + beside + sampling.least, whole)}
 
 
 def _first(moment: str, room: int, layout: Layout, training: TrainingMemory | None, sampling: SamplingMemory) -> str:
@@ -113,11 +118,12 @@ def _first(moment: str, room: int, layout: Layout, training: TrainingMemory | No
         used += size
         if used > room:
             return name
-    return "memory that the driver keeps"
+    return "sampler's share of a card" if moment == "sampling" else "memory that the driver keeps"
 
 
 def _sequences(plan: Plan, training: TrainingMemory | None, sampling: SamplingMemory, reserved: int) -> int:
     if sampling.fixed_cache:
         return plan.sequences
     beside = 0 if training is None or plan.layout.placement == "separate" else training.resident
-    return plan.layout.replicas * sampling.sequences(plan.kind.memory - reserved - beside)
+    room = min(plan.kind.memory - reserved - beside, int(SHARE * plan.kind.memory))
+    return plan.layout.replicas * sampling.sequences(room)

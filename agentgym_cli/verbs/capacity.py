@@ -19,10 +19,10 @@ from agentgym_cli.errors import RecipeError
 from agentgym_cli.learn.schedules import spans
 from agentgym_cli.recipe.data import find_data
 from agentgym_cli.recipe.layers import read_chain
-from agentgym_cli.recipe.resolve import resolve
+from agentgym_cli.recipe.resolve import Resolved, resolve
 from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.recipe.tasks import MissingLists, select_tasks
-from agentgym_cli.verbs.devices import devices_of, shape_of
+from agentgym_cli.verbs.devices import devices_of, gpus_wanted, shape_of
 from agentgym_cli.verbs.estimate import Estimate, estimate
 from agentgym_cli.verbs.evaluation_size import EvaluationPlan, plan_evaluation
 from agentgym_cli.verbs.likeness import said_of
@@ -98,6 +98,9 @@ class CapacityAnswer:
     evaluation: EvaluationPlan | None
     """None where no width and no difference were asked for."""
 
+    no_cost: str | None
+    """Why there is no cost; None where there is one."""
+
     @property
     def fits(self) -> bool:
         """Whether the memory is enough."""
@@ -111,10 +114,10 @@ def estimate_capacity(question: Question) -> CapacityAnswer:
         RecipeError: a recipe, a model, a layout or a number that cannot be meant.
         StoreError: there is no such run.
     """
-    resolved = resolve(question.recipe, _overrides(question), only_shown=True)
+    resolved = _resolved(question)
     run, folders = resolved.run, resolved.folders
     shape, published = shape_of(run, folders)
-    kind, layout = devices_of(run, gpu=question.gpu, gpus=question.gpus)
+    kind, layout = devices_of(run, gpu=question.gpu)
     evaluated, notes = _evaluated(run, folders)
     prices, plan = _prices(run, question), plan_of(run, shape, kind, layout)
     measured = _measured(run, folders, question)
@@ -133,8 +136,9 @@ def estimate_capacity(question: Question) -> CapacityAnswer:
         kinds=() if layout.local else tuple((name, judge(replace(plan, kind=other))) for name, other in gpu_kinds().items()),
         alternatives=_alternatives(run, shape, main, evaluated, prices, evidence),
         per_success=per_success(main.total, rates) if main.load.played else (),
-        notes=(*notes, *_compared(measured), *_cut_short(run, measured), *_never_measured(run, evidence)),
+        notes=(*notes, *_on_a_gpu(run, question), *_compared(measured), *_cut_short(run, measured), *_never_measured(run, evidence)),
         measured=measured,
+        no_cost=_no_cost(main, question),
         simulated=() if measured is None or not (main.load.played and measured.use.play) else simulated(run, main, measured),
         evaluation=plan_evaluation(run, main, evaluated, width=question.width, gap=question.gap, prices=prices, measured=measured),
     )
@@ -171,6 +175,21 @@ def _never_measured(run: Run, evidence: Evidence | None) -> tuple[str, ...]:
     return (f"servers of {run.env.dialect} were never measured: {taken:.2f} s a call is a guess; --probe or --from puts a measurement in its place",)
 
 
+def _resolved(question: Question) -> Resolved:
+    """The recipe with as many GPUs as are asked for, so that all its rules hold for them."""
+    said = _overrides(question)
+    resolved = resolve(question.recipe, said, only_shown=True)
+    more = () if question.gpus is None else gpus_wanted(resolved.run, question.gpus)
+    return resolve(question.recipe, [*said, *more], only_shown=True) if more else resolved
+
+
+def _on_a_gpu(run: Run, question: Question) -> tuple[str, ...]:
+    """That one process has to be told to use a GPU."""
+    if question.gpu is None or run.engine.kind != "local" or run.engine.device == "cuda":
+        return ()
+    return ("one process takes a GPU only with engine.device=cuda; this is the estimate with it",)
+
+
 def _overrides(question: Question) -> list[str]:
     """With GPUs asked for, profile ``gpu`` where the recipe has it and no other is named."""
     said = list(question.overrides)
@@ -190,6 +209,14 @@ def _prices(run: Run, question: Question) -> Prices:
     if served is None or run.train is not None:
         return Prices()
     return Prices(million_read=served.price_per_million_input, million_sampled=served.price_per_million_output)
+
+
+def _no_cost(main: Estimate, question: Question) -> str | None:
+    if main.total.cost is not None:
+        return None
+    if main.plan.kind.name == "cpu":
+        return f"no {'price was given, and no GPU is used' if question.gpu_price is None else 'GPU is used, and --gpu-price is of a GPU-hour'}"
+    return "no price was given (--gpu-price)"
 
 
 def _positive(name: str, value: float) -> None:

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from agentgym_cli.capacity.architecture import ModelShape
 from agentgym_cli.capacity.gpus import GpuKind, find_gpu, gpu_kinds, smallest_gpu, this_machine
 from agentgym_cli.capacity.known_models import find_known, known_models, namesake
-from agentgym_cli.capacity.layout import Layout, colocated, one_process
+from agentgym_cli.capacity.layout import MACHINE, Layout, colocated, one_process
 from agentgym_cli.capacity.model_config import read_shape
 from agentgym_cli.errors import RecipeError
 from agentgym_cli.recipe.data import try_find
 from agentgym_cli.recipe.schema.computing import ClusterSpec
 from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.recipe.wording import listed, shown
+from agentgym_cli.verbs.machine import machine_memory
 
 _MOST_GPUS = 100_000
 _DEFAULT_KIND = "a100-80g"
+_HINT = "docs/capacity.md says what is counted"
 
 
 def shape_of(run: Run, folders: Sequence[Path]) -> tuple[ModelShape, int | None]:
@@ -47,14 +48,12 @@ def _long_enough(run: Run, shape: ModelShape) -> ModelShape:
     return shape
 
 
-def devices_of(run: Run, *, gpu: str | None = None, gpus: int | None = None) -> tuple[GpuKind, Layout]:
-    """What a run computes on, and how it is spread over it; ``gpu`` and ``gpus`` take the place of what its profile asks for.
+def devices_of(run: Run, *, gpu: str | None = None) -> tuple[GpuKind, Layout]:
+    """What a run computes on, and how it is spread over it; ``gpu`` takes the place of the kind that its profile asks for.
 
     Raises:
-        RecipeError: an unknown kind, no GPU, or a GPU that nobody named.
+        RecipeError: an unknown kind, or a GPU that nobody named.
     """
-    if gpus is not None and not 1 <= gpus <= _MOST_GPUS:
-        raise RecipeError(f"--gpus: expected 1 to {_MOST_GPUS:,}, got {shown(gpus)}")
     engine = run.engine
     if engine.kind == "local":
         layout = one_process(checkpointing=engine.activation_checkpointing, half=engine.precision == "bfloat16")
@@ -62,22 +61,42 @@ def devices_of(run: Run, *, gpu: str | None = None, gpus: int | None = None) -> 
             return find_gpu(gpu), layout
         if engine.device == "cuda":
             raise RecipeError("--gpu: expected a kind of GPU, since engine.device is cuda, got none", f"--gpu {_DEFAULT_KIND}")
-        return this_machine(memory=_physical_memory(), threads=engine.threads), layout
+        return this_machine(memory=machine_memory(), threads=engine.threads), layout
     cluster = run.cluster or ClusterSpec(gpus_per_node=1)
-    devices = cluster.gpus if gpus is None else gpus
-    layout = colocated(devices, tensor_parallel=cluster.tensor_parallel)
+    layout = colocated(cluster.gpus, tensor_parallel=cluster.tensor_parallel, per_machine=max(1, cluster.gpus_per_node))
     return (_asked_for(cluster) if gpu is None else find_gpu(gpu)), layout
+
+
+def gpus_wanted(run: Run, gpus: int) -> tuple[str, ...]:
+    """Overrides by which a run has so many GPUs: one machine's, or machines of eight, or of as many as its recipe has where those are more.
+
+    Raises:
+        RecipeError: none, more than can be meant, a number that machines are not full with, or an engine of one process.
+    """
+    if not 1 <= gpus <= _MOST_GPUS:
+        raise RecipeError(f"--gpus: expected 1 to {_MOST_GPUS:,}, got {shown(gpus)}", _HINT)
+    if run.engine.kind == "local":
+        if gpus == 1:
+            return ()
+        raise RecipeError(
+            f"--gpus: expected 1 with engine local, which is one process on one device, got {gpus}", "profile=gpu where the recipe has it"
+        )
+    machine = max(MACHINE, run.cluster.gpus_per_node if run.cluster is not None else 0)
+    if gpus > machine and gpus % machine:
+        raise RecipeError(f"--gpus: expected up to {machine}, or a multiple of {machine} (machines of {machine} GPUs), got {gpus}", _HINT)
+    return machines_of(gpus, machine)
+
+
+def machines_of(gpus: int, machine: int) -> tuple[str, ...]:
+    """The keys that ask for so many GPUs, in full machines."""
+    return (f"cluster.nodes={max(1, gpus // machine)}", f"cluster.gpus_per_node={min(gpus, machine)}")
 
 
 def _asked_for(cluster: ClusterSpec) -> GpuKind:
     """The slowest kind of the memory that a cluster names."""
     if cluster.gpus_per_node == 0:
-        return this_machine(memory=_physical_memory(), threads=1)
+        return this_machine(memory=machine_memory(), threads=1)
     found = smallest_gpu(cluster.gpu_memory_gib) if cluster.gpu_memory_gib else gpu_kinds()[_DEFAULT_KIND]
     if found is None:
         raise RecipeError(f"cluster.gpu_memory_gib: expected the memory of a known GPU, got {cluster.gpu_memory_gib}", "name the kind with --gpu")
     return found
-
-
-def _physical_memory() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -89,6 +89,7 @@ def _stage(span: tuple[int, int, int], load: Load, services: Services, resources
 
 def _paid(name: str, span: tuple[int, int, int], seconds: float, load: Load, steps: float, plan: Plan, prices: Prices) -> Stage:
     gpus = 0 if plan.kind.name == "cpu" else plan.layout.devices
+    prices = prices if gpus else replace(prices, gpu_hour=None)
     hours, read, sampled = gpus * seconds / 3600, steps * load.read, steps * load.sampled
     return Stage(
         name=name,

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from agentgym_cli.capacity.architecture import ModelShape
 from agentgym_cli.capacity.gpus import GpuKind
 from agentgym_cli.capacity.layout import Layout, check_layout
 from agentgym_cli.capacity.measured import Evidence
-from agentgym_cli.capacity.service import Load, Services, assumed_services
+from agentgym_cli.capacity.service import NOTHING, Learning, Load, Services, assumed_services
 from agentgym_cli.capacity.throughput import Resources
 from agentgym_cli.capacity.training import Workload
 from agentgym_cli.capacity.verdict import Plan, judge
@@ -52,7 +50,9 @@ def _work(run: Run, train: TrainSpec, shape: ModelShape, layout: Layout) -> Work
         pass_tokens=max(context, run.engine.pass_tokens) if layout.local else context,
         trained=adapters or every,
         adapters=adapters,
-        reference=isinstance(train.algorithm, DpoSpec) or train.algorithm.kl_coefficient > 0,
+        merged=0 if train.lora is None else shape.target_parameters(train.lora.targets),
+        # What a reference says of stored pairs is asked once, before the model changes.
+        reference=train.algorithm.kl_coefficient > 0,
         critic=isinstance(train.algorithm, PpoSpec),
     )
 
@@ -79,24 +79,22 @@ def load_of(run: Run, plan: Plan, horizon: int, measured: Evidence | None) -> Lo
 
 def services_of(run: Run, plan: Plan, load: Load, measured: Evidence | None) -> Services:
     """Seconds of each phase, measured where that is at hand; 0 for what a run that trains nothing does not do."""
-    train = run.train
-    passes, extra = 0.0, 0
-    if train is not None:
-        passes = train.passes_per_step * (2.0 if isinstance(train.algorithm, PpoSpec) else 1.0)
-        extra = int(bool(plan.work and plan.work.reference)) + int(not plan.layout.local)
-    services = assumed_services(
-        plan.shape,
-        plan.kind,
-        plan.layout,
-        load,
-        dialect=run.env.dialect,
-        passes=passes,
-        extra_passes=extra,
-        frozen=plan.work is not None and plan.work.trained < plan.shape.parameters,
-    )
-    if train is None:
-        services = replace(services, update=0.0, weight_sync=0.0, checkpoint=0.0)
+    learning = NOTHING if run.train is None or plan.work is None else _learning(run.train, plan, plan.work)
+    services = assumed_services(plan.shape, plan.kind, plan.layout, load, dialect=run.env.dialect, learning=learning)
     return services if measured is None else measured.replaced_in(services, load)
+
+
+def _learning(train: TrainSpec, plan: Plan, work: Workload) -> Learning:
+    return Learning(
+        passes=train.passes_per_step * (2.0 if work.critic else 1.0),
+        # Engines on GPUs compute the log-probabilities before the update again.
+        extra_passes=int(work.reference) + int(not plan.layout.local),
+        frozen=work.trained < plan.shape.parameters,
+        updates=train.updates_per_step * train.passes_per_step,
+        pass_tokens=work.pass_tokens,
+        # Of adapters alone, or of all weights, and of two moments.
+        saved=4 * (work.adapters or plan.shape.parameters) + 8 * work.trained,
+    )
 
 
 def resources_of(run: Run, plan: Plan, measured: Evidence | None) -> Resources:

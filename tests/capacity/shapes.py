@@ -26,8 +26,8 @@ def work(shape: ModelShape, *, tokens: int, adapters: int = 0, reference: bool =
 
 
 def device(gib: float = 80.0) -> GpuKind:
-    """A GPU of so much memory that reads 1 TB/s and makes 100 T operations a second."""
-    return GpuKind(name="made-up", nominal_gb=int(gib), memory=int(gib * GIB), bandwidth=1e12, flops=1e14, link=1e11)
+    """A GPU of so much memory that reads 1 TB/s and makes 100 T operations a second, 10 T in float32."""
+    return GpuKind(name="made-up", nominal_gb=int(gib), memory=int(gib * GIB), bandwidth=1e12, flops=1e14, float32=1e13, link=1e11, network=1e10)
 
 
 def plan(

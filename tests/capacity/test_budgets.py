@@ -45,6 +45,27 @@ def test_adapters_keep_no_gradients_of_the_model() -> None:
     assert (found.weights, found.gradients, found.optimizer, found.reference) == (4 * (180 + 24), 4 * 24, 8 * 24, 0)
 
 
+def test_adapters_in_one_process_by_hand() -> None:
+    adapted = replace(work(TINY, tokens=8, adapters=24, reference=True, critic=True), merged=TINY.target_parameters(("q_proj", "v_proj")))
+    found = judge(replace(plan(TINY, layout=one_process(checkpointing=False)), work=adapted))
+    assert found.training is not None
+    # the reference and the critic are copies with adapters of their own; of the critic they and 4 numbers of its head learn
+    assert found.training.reference == 4 * (180 + 24)
+    assert found.training.critic == 4 * (180 + 24 + 4) + 12 * (24 + 4)
+    # fused: 4 x (4 + 4) queries, keys and values and 2 x 4 x 6 of the MLP; merged: q 4 x 4 and v 4 x 2
+    assert found.sampling.weights == 4 * (32 + 48) + 4 * (16 + 8)
+
+
+def test_a_sampler_takes_at_most_nine_tenths_of_a_card() -> None:
+    alone = judge(replace(plan(known("Qwen2.5-7B"), gib=80, layout=colocated(1), context=1024), work=None))
+    room = int(0.9 * 80 * GIB) - alone.sampling.weights - alone.sampling.working
+    assert alone.sequences == room // alone.sampling.cache_per_sequence
+    # 15.9 GiB and one sequence: a card of 17.5 GiB has room for them beside 1.5 GiB, and nine tenths of it are 15.75
+    tight = judge(replace(plan(known("Qwen2.5-7B"), gib=17.5, layout=colocated(1), context=16), work=None))
+    assert tight.sampling.least < (17.5 - 1.5) * GIB
+    assert (tight.fits, tight.lacking, tight.sequences) == (False, "sampler's share of a card", 0)
+
+
 def test_offloaded_state_lies_on_the_host() -> None:
     kept = training_memory(TINY, work(TINY, tokens=8), colocated(1))
     away = training_memory(TINY, work(TINY, tokens=8), replace(colocated(1), offload=True))

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentgym_cli.capacity.layout import colocated
-from agentgym_cli.capacity.service import Load, Services, assumed_services
+from agentgym_cli.capacity.gpus import find_gpu
+from agentgym_cli.capacity.layout import colocated, one_process
+from agentgym_cli.capacity.service import NOTHING, Learning, Load, Services, assumed_services
 from agentgym_cli.capacity.throughput import Resources, doublings, enough, step_time
-from tests.capacity.shapes import TINY, device
+from tests.capacity.shapes import TINY, device, known
 
 LOAD = Load(
     episodes=8,
@@ -80,12 +81,55 @@ def test_failures_are_made_again() -> None:
 
 def test_times_follow_from_a_device_by_hand() -> None:
     load = replace(LOAD, prompt_tokens=0.0, observation_tokens=0.0)
-    found = assumed_services(TINY, device(), colocated(2), load, dialect="textcraft", passes=1, extra_passes=1, frozen=False)
+    learning = Learning(passes=1, extra_passes=1, frozen=False, updates=1, pass_tokens=240, saved=2_000_000_000)
+    found = assumed_services(TINY, device(), colocated(2), load, dialect="textcraft", learning=learning)
     # 2 bytes x 180 numbers at 0.7 TB/s beside 1 ms of launches
     assert found.decode_fixed == pytest.approx(0.001 + 360 / 0.7e12)
-    # 8 x 60 tokens x 180 numbers x (6 + 2 for checkpointing + 2 for a pass forward), on 2 devices at a quarter of 100 T operations
-    assert found.update == pytest.approx(8 * 60 * 180 * 10 / (2 * 1e14 * 0.25))
+    # forward a token: 2 x 160 numbers of matrices and the head, 2 x 4 numbers of queries x 60 tokens of an episode, together 800
+    # 8 x 60 tokens x 800 x (3 + 1 for checkpointing + 1 for a pass forward), on 2 devices at a quarter of 100 T operations
+    assert found.update == pytest.approx(8 * 60 * 800 * 5 / (2 * 1e14 * 0.25))
+    # read behind 30 tokens: 2 x 160 + 4 x 4 x 30 operations at 0.4 of 100 T
+    assert found.prefill_token == pytest.approx(800 / 0.4e14)
     assert found.weight_sync == pytest.approx(1.0 + 360 / 1e11)
+    assert found.checkpoint == 2.0
+
+
+def test_passes_that_are_many_wait_for_their_weights_by_hand() -> None:
+    load = replace(LOAD, prompt_tokens=0.0, observation_tokens=0.0)
+    learning = Learning(passes=1, extra_passes=1, frozen=False, updates=1, pass_tokens=24, saved=0)
+    # 480 tokens in 10 passes on each of 2: half of 180 numbers twice in 2 bytes, once in 4, and once more in 2 for the pass forward, at 100 GB/s
+    found = assumed_services(TINY, device(), colocated(2), load, dialect="textcraft", learning=learning)
+    assert found.update == pytest.approx(10 * 90 * (4 + 4 + 2) / 1e11)
+    # on two machines of one, at 10 GB/s, as the weights' way to the sampler
+    apart = assumed_services(TINY, device(), colocated(2, per_machine=1), load, dialect="textcraft", learning=learning)
+    assert apart.update == pytest.approx(10 * found.update)
+    assert apart.weight_sync == pytest.approx(1.0 + 360 / 1e10)
+
+
+def test_a_7b_model_over_two_machines_exchanges_57_gb_a_pass() -> None:
+    # 15 / 16 of 7,615,616,512 numbers x 8 bytes = 57.1 GB, 1.14 s at 50 GB/s; one machine: 7 / 8 of them, 53.3 GB, 0.12 s at 450 GB/s
+    shape, kind = known("Qwen2.5-7B"), find_gpu("h100-80g")
+    load = replace(LOAD, episodes=1)
+    learning = Learning(passes=1, extra_passes=0, frozen=False, updates=1, pass_tokens=10_000, saved=0)
+    two, one = (assumed_services(shape, kind, colocated(count), load, dialect="textcraft", learning=learning).update for count in (16, 8))
+    assert (two, one) == (pytest.approx(57.117e9 / 50e9, rel=1e-3), pytest.approx(53.309e9 / 450e9, rel=1e-3))
+
+
+def test_tensor_parallel_devices_wait_for_each_other_by_hand() -> None:
+    one, two = (assumed_services(TINY, device(), colocated(2, tensor_parallel=n), LOAD, dialect="textcraft", learning=NOTHING) for n in (1, 2))
+    # two sums a layer of 4 numbers in 2 bytes, each passed on once, at 100 GB/s; and 20 microseconds each
+    assert two.prefill_token == pytest.approx(one.prefill_token / 2 + 2 * 8 / 1e11)
+    assert two.decode_fixed == pytest.approx(0.001 + 180 / 0.7e12 + 40e-6)
+
+
+def test_one_process_multiplies_in_float32() -> None:
+    half, whole = (one_process(checkpointing=False, half=half) for half in (True, False))
+    learning = Learning(passes=1, extra_passes=0, frozen=True, updates=1, pass_tokens=10_000, saved=0)
+    fast, slow = (assumed_services(TINY, device(), layout, LOAD, dialect="textcraft", learning=learning) for layout in (half, whole))
+    assert slow.update == pytest.approx(10 * fast.update)
+    # forward and back, without gradients of matrices: 8 episodes of 120 tokens, 2 x 160 + 2 x 4 x 120 operations, twice
+    assert slow.update == pytest.approx(960 * 1280 * 2 / (1e13 * 0.25))
+    assert fast.prefill_token == slow.prefill_token
 
 
 def test_sizes_that_are_enough_by_hand() -> None:

@@ -99,6 +99,15 @@ def test_a_price_is_multiplied_out() -> None:
     assert found.cost == pytest.approx(2.5 * found.gpu_hours)
 
 
+def test_without_a_gpu_there_is_no_cost_at_a_gpus_price() -> None:
+    found = asked("profile=laptop", gpu_price=2.5)
+    assert (found.main.total.cost, found.main.stages[0].cost) == (None, None)
+    assert found.no_cost == "no GPU is used, and --gpu-price is of a GPU-hour"
+    assert asked("profile=laptop").no_cost == "no price was given, and no GPU is used"
+    assert asked(gpu="h100-80g", gpus=8).no_cost == "no price was given (--gpu-price)"
+    assert asked(gpu="h100-80g", gpus=8, gpu_price=2.5).no_cost is None
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -119,8 +128,29 @@ def test_numbers_that_cannot_be_meant_are_refused(words: dict[str, object], said
 
 
 def test_impossible_parallel_layouts_are_refused() -> None:
-    with pytest.raises(RecipeError, match=r"cluster.tensor_parallel: expected a divisor of the 6 GPUs that sample, got 4"):
+    with pytest.raises(RecipeError, match=r"cluster.tensor_parallel: expected a divisor of the 6 GPUs of a node, got 4"):
         asked("cluster.tensor_parallel=4", gpu="h100-80g", gpus=6)
+    with pytest.raises(RecipeError, match=r"train.tasks_per_step: expected episodes of an update that 24 GPUs can share, got 64"):
+        asked(gpu="h100-80g", gpus=24)
+
+
+def test_gpus_are_of_full_machines() -> None:
+    assert asked(gpu="h100-80g", gpus=16).main.plan.layout.machines == 2
+    assert asked(gpu="h100-80g", gpus=4).main.plan.layout.machines == 1
+    with pytest.raises(RecipeError, match=r"--gpus: expected up to 8, or a multiple of 8 \(machines of 8 GPUs\), got 12"):
+        asked(gpu="h100-80g", gpus=12)
+
+
+def test_one_process_has_one_device() -> None:
+    with pytest.raises(RecipeError, match="--gpus: expected 1 with engine local, which is one process on one device, got 8"):
+        asked("profile=laptop", gpus=8)
+    assert asked("profile=laptop", gpus=1).main.plan.layout.devices == 1
+
+
+def test_a_gpu_for_one_process_is_the_key_that_takes_it() -> None:
+    found = asked("profile=laptop", gpu="h100-80g")
+    assert "one process takes a GPU only with engine.device=cuda; this is the estimate with it" in found.notes
+    assert asked("profile=laptop", "engine.device=cuda", gpu="h100-80g").notes == ()
 
 
 def test_an_unknown_model_is_told_what_is_known() -> None:
