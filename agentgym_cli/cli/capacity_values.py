@@ -23,7 +23,7 @@ def answer_values(answer: CapacityAnswer) -> Values:
         "parameters": answer.parameters,
         "parameters_published": answer.published,
         "fits": answer.fits,
-        "changes": list(answer.changes),
+        "changes": [asdict(way) for way in answer.changes],
         **estimate_values(answer.main),
         "per_success": [asdict(row) for row in answer.per_success] if answer.fits else [],
         "kinds": [{"kind": name, "fits": found.fits, "margin": found.margin, "lacking": found.lacking} for name, found in answer.kinds],

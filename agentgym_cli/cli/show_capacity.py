@@ -96,7 +96,7 @@ def _lines(answer: CapacityAnswer) -> dict[str, list[str]]:
     if verdict.fits:
         lines |= {"bottleneck": [_bottleneck(main)], "time": [_time(main)], "cost": [_cost(answer)], "change": _changes(main)}
     else:
-        lines["change"] = list(answer.changes) or ["nothing of what is known makes it fit; take a smaller model"]
+        lines["change"] = [way.says for way in answer.changes] or ["nothing of what is known makes it fit; take a smaller model"]
     return lines
 
 

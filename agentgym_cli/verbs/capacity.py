@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agentgym_cli.capacity.advice import fitting_changes
 from agentgym_cli.capacity.architecture import ModelShape
 from agentgym_cli.capacity.gpus import GpuKind, gpu_kinds
 from agentgym_cli.capacity.layout import Layout, colocated, separate
@@ -22,6 +21,7 @@ from agentgym_cli.recipe.layers import read_chain
 from agentgym_cli.recipe.resolve import Resolved, resolve
 from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.recipe.tasks import MissingLists, select_tasks
+from agentgym_cli.verbs.advice import Way, fitting_ways
 from agentgym_cli.verbs.devices import devices_of, gpus_wanted, shape_of
 from agentgym_cli.verbs.estimate import Estimate, estimate
 from agentgym_cli.verbs.evaluation_size import EvaluationPlan, plan_evaluation
@@ -84,7 +84,7 @@ class CapacityAnswer:
     published: int | None
     """Parameters as the shipped table has them from the model's publisher; None for a model that is not in it."""
     main: Estimate
-    changes: tuple[str, ...]
+    changes: tuple[Way, ...]
     """Ways to make it fit, cheapest first; empty where it fits."""
     kinds: tuple[tuple[str, Verdict], ...]
     """The same number of every kind of GPU that is known; empty for one process."""
@@ -132,7 +132,7 @@ def estimate_capacity(question: Question) -> CapacityAnswer:
         parameters=shape.parameters,
         published=published,
         main=main,
-        changes=fitting_changes(plan),
+        changes=fitting_ways(run, plan),
         kinds=() if layout.local else tuple((name, judge(replace(plan, kind=other))) for name, other in gpu_kinds().items()),
         alternatives=_alternatives(run, shape, main, evaluated, prices, evidence),
         per_success=per_success(main.total, rates) if main.load.played else (),

@@ -54,17 +54,27 @@ def devices_of(run: Run, *, gpu: str | None = None) -> tuple[GpuKind, Layout]:
     Raises:
         RecipeError: an unknown kind, or a GPU that nobody named.
     """
+    engine, layout = run.engine, layout_of(run)
+    if gpu is not None:
+        return find_gpu(gpu), layout
+    if engine.kind != "local":
+        return _asked_for(_cluster(run)), layout
+    if engine.device == "cuda":
+        raise RecipeError("--gpu: expected a kind of GPU, since engine.device is cuda, got none", f"--gpu {_DEFAULT_KIND}")
+    return this_machine(memory=machine_memory(), threads=engine.threads), layout
+
+
+def layout_of(run: Run) -> Layout:
+    """How a run is spread over its devices."""
     engine = run.engine
     if engine.kind == "local":
-        layout = one_process(checkpointing=engine.activation_checkpointing, half=engine.precision == "bfloat16")
-        if gpu is not None:
-            return find_gpu(gpu), layout
-        if engine.device == "cuda":
-            raise RecipeError("--gpu: expected a kind of GPU, since engine.device is cuda, got none", f"--gpu {_DEFAULT_KIND}")
-        return this_machine(memory=machine_memory(), threads=engine.threads), layout
-    cluster = run.cluster or ClusterSpec(gpus_per_node=1)
-    layout = colocated(cluster.gpus, tensor_parallel=cluster.tensor_parallel, per_machine=max(1, cluster.gpus_per_node))
-    return (_asked_for(cluster) if gpu is None else find_gpu(gpu)), layout
+        return one_process(checkpointing=engine.activation_checkpointing, half=engine.precision == "bfloat16")
+    cluster = _cluster(run)
+    return colocated(cluster.gpus, tensor_parallel=cluster.tensor_parallel, per_machine=max(1, cluster.gpus_per_node))
+
+
+def _cluster(run: Run) -> ClusterSpec:
+    return run.cluster or ClusterSpec(gpus_per_node=1)
 
 
 def gpus_wanted(run: Run, gpus: int) -> tuple[str, ...]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import resource
 
-from agentgym_cli.capacity.advice import fitting_changes
 from agentgym_cli.capacity.money import Prices
 from agentgym_cli.errors import RecipeError
+from agentgym_cli.verbs.advice import fitting_ways
 from agentgym_cli.verbs.devices import devices_of, shape_of
 from agentgym_cli.verbs.estimate import Estimate, estimate
 from agentgym_cli.verbs.prepare import Prepared
@@ -35,10 +35,10 @@ def preflight(prepared: Prepared, progress: Progress) -> Estimate | None:
     verdict = found.verdict
     progress.note("memory", f"{_mib(verdict.peak)} needed at the most, {_mib(verdict.memory)} there; a step {found.step.total:.1f} s by assumptions")
     if not verdict.fits:
-        ways = fitting_changes(found.plan)
+        ways = fitting_ways(run, found.plan)
         raise RecipeError(
             f"memory: expected at most {_mib(verdict.memory)} on {kind.name}, got a peak of {_mib(verdict.peak)}: {verdict.lacking} does not fit",
-            ways[0] if ways else "agentgym capacity RECIPE shows every part",
+            ways[0].says if ways else "agentgym capacity RECIPE shows every part",
         )
     return found
 

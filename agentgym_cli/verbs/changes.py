@@ -1,0 +1,136 @@
+"""What could be set otherwise in a run so that it needs less memory: keys of its recipe, each with a value. What no key sets is told apart."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import TypeVar
+
+from agentgym_cli.capacity.layout import MACHINE
+from agentgym_cli.capacity.verdict import Plan
+from agentgym_cli.recipe.schema.algorithms import OnlineSpec
+from agentgym_cli.recipe.schema.computing import ClusterSpec
+from agentgym_cli.recipe.schema.learning import LoraSpec, TrainSpec
+from agentgym_cli.recipe.schema.run import Run
+
+_MOST_GPUS = 1024
+_RANK = 16
+Value = str | int | float | bool | LoraSpec
+Section = TypeVar("Section")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """Keys that are set together."""
+
+    keys: Mapping[str, Value] = field(default_factory=dict)
+    """Values by key; empty for what is no setting of the run's engine."""
+    price: int
+    """What it costs beside memory, for ordering: 1 hardly anything, 10 another experiment."""
+    beyond: str = ""
+    """What it is, in words, where no key sets it."""
+    layout: Mapping[str, bool] = field(default_factory=dict)
+    """What it changes of a layout, where no key sets it."""
+
+    @property
+    def overrides(self) -> tuple[str, ...]:
+        """As they are said on a command line."""
+        return tuple(f"{key}={_said(value)}" for key, value in self.keys.items())
+
+    def excludes(self, other: Change) -> bool:
+        """Whether both set the same key."""
+        return bool(self.keys.keys() & other.keys.keys())
+
+
+def _said(value: Value) -> str:
+    if isinstance(value, LoraSpec):
+        return f"{{rank: {value.rank}, alpha: {value.alpha:g}}}"
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def with_keys(run: Run, keys: Mapping[str, Value]) -> Run:
+    """The run with these values. Every key's section is there."""
+    changed = run
+    for key, value in keys.items():
+        changed = _with(changed, key.split("."), value)
+    return changed
+
+
+def _with(section: Section, path: list[str], value: Value) -> Section:
+    assert is_dataclass(section) and not isinstance(section, type)
+    inner = value if len(path) == 1 else _with(getattr(section, path[0]), path[1:], value)
+    return replace(section, **{path[0]: inner})
+
+
+def spreads(run: Run, plan: Plan) -> Iterator[Change]:
+    """What changes no result but by rounding, only time."""
+    engine = run.engine
+    if engine.kind != "local":
+        yield from _parallel(run, plan)
+        return
+    if run.train is not None:
+        if not engine.activation_checkpointing:
+            yield Change(keys={"engine.activation_checkpointing": True}, price=2)
+        if engine.pass_tokens > plan.context:
+            yield Change(keys={"engine.pass_tokens": plan.context}, price=1)
+    for place, part in enumerate((2, 4, 8, 16)):
+        if engine.slots // part >= 1 and part <= engine.slots:
+            yield Change(keys={"engine.slots": engine.slots // part}, price=3 + place)
+
+
+def _parallel(run: Run, plan: Plan) -> Iterator[Change]:
+    cluster = run.cluster or ClusterSpec(gpus_per_node=1)
+    for place, count in enumerate(range(cluster.tensor_parallel + 1, cluster.gpus_per_node + 1)):
+        if not (cluster.gpus_per_node % count or plan.shape.heads % count):
+            yield Change(keys={"cluster.tensor_parallel": count}, price=2 + place)
+
+
+def experiments(run: Run, plan: Plan) -> Iterator[Change]:
+    """What makes it another experiment."""
+    train = run.train
+    for place, part in enumerate((2, 4)):
+        shorter = max(1, plan.context // part)
+        passes = {"engine.pass_tokens": shorter} if run.engine.kind == "local" and run.engine.pass_tokens > shorter else {}
+        yield Change(keys={"budgets.context_tokens": shorter, **passes}, price=12 + place)
+    if train is None:
+        return
+    if run.engine.kind == "local" and run.engine.precision == "float32":
+        yield Change(keys={"engine.precision": "bfloat16"}, price=7)
+    if isinstance(train.algorithm, OnlineSpec) and train.algorithm.kl_coefficient > 0:
+        yield Change(keys=_without_reference(train.algorithm), price=8)
+    if train.lora is None:
+        yield Change(keys=_adapters(train), price=10)
+
+
+def _without_reference(algorithm: OnlineSpec) -> Mapping[str, Value]:
+    """No weight of the KL term, and nothing said of how it would be estimated."""
+    plain = {each.name: each.default for each in fields(algorithm)}
+    places = {f"train.algorithm.{name}": str(plain[name]) for name in ("kl_place", "kl_estimate") if getattr(algorithm, name) != plain[name]}
+    return {"train.algorithm.kl_coefficient": 0.0, **places}
+
+
+def _adapters(train: TrainSpec) -> Mapping[str, Value]:
+    wanted: Mapping[str, Value] = {"train.lora": LoraSpec(rank=_RANK, alpha=float(_RANK))}
+    return wanted if train.parameters == "all" else {**wanted, "train.parameters": "all"}
+
+
+def larger_clusters(run: Run) -> Iterator[Change]:
+    """More GPUs: up to a machine's number, then full machines."""
+    if run.engine.kind == "local" or run.cluster is None:
+        return
+    machine = max(MACHINE, run.cluster.gpus_per_node)
+    for count in [*range(1, machine), *range(machine, _MOST_GPUS + 1, machine)]:
+        if count > run.cluster.gpus:
+            yield Change(keys={"cluster.nodes": max(1, count // machine), "cluster.gpus_per_node": min(count, machine)}, price=20)
+
+
+def no_settings(plan: Plan) -> Iterator[Change]:
+    """What would help and is nobody's key: other engines on GPUs can do it."""
+    layout = plan.layout
+    if layout.local or plan.work is None:
+        return
+    if not layout.fused_head:
+        yield Change(beyond="logits in pieces (a fused head)", layout={"fused_head": True}, price=1)
+    if not layout.offload:
+        yield Change(beyond="training state offloaded to the host", layout={"offload": True}, price=5)

@@ -1,0 +1,83 @@
+"""What makes a run fit: every piece of advice is a setting of its recipe that, once set, makes it fit, or is said to be none."""
+
+from __future__ import annotations
+
+import shlex
+from functools import cache
+
+import pytest
+
+from agentgym_cli.verbs.advice import Way
+from agentgym_cli.verbs.capacity import CapacityAnswer, Question, estimate_capacity
+
+TEXTCRAFT = "recipes/textcraft_grpo.yaml"
+BIG = "budgets.context_tokens=8192"
+
+
+@cache
+def asked(*overrides: str, gpu: str | None = None, gpus: int | None = None, recipe: str = TEXTCRAFT) -> CapacityAnswer:
+    return estimate_capacity(Question(recipe=recipe, overrides=overrides, gpu=gpu, gpus=gpus))
+
+
+def test_what_fits_needs_no_change() -> None:
+    assert asked(gpu="h100-80g", gpus=8).changes == ()
+
+
+CASES: list[tuple[tuple[str, ...], str | None]] = [
+    (("profile=gpu", "cluster.gpus_per_node=1"), "rtx4090-24g"),
+    (("profile=gpu", "cluster.gpus_per_node=8"), "l40s-48g"),
+    (("profile=gpu", "policy.model.path=Qwen/Qwen2.5-72B-Instruct"), "h100-80g"),
+    (("profile=gpu", "policy.model.path=Qwen/Qwen2.5-14B", "train.algorithm.kl_place=reward", "train.algorithm.kl_estimate=k1"), "a100-40g"),
+    (("profile=laptop", "engine.slots=4000000"), None),
+    (("profile=laptop", "engine.pass_tokens=10000000", "engine.slots=64"), "l4-24g"),
+    (("profile=laptop", "policy.model.path=Qwen2.5-0.5B", BIG, "engine.pass_tokens=16384"), "l4-24g"),
+    (("profile=laptop", "policy.model.path=Qwen2.5-3B", BIG, "train.parameters=all"), "a100-80g"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("overrides", "gpu"), CASES)
+def test_every_setting_that_is_advised_makes_it_fit(overrides: tuple[str, ...], gpu: str | None) -> None:
+    found = asked(*overrides, gpu=gpu)
+    ways = [way for way in found.changes if way.setting]
+    assert not found.fits and ways
+    for way in ways:
+        kept = [text for text in overrides if text.partition("=")[0] not in {said.partition("=")[0] for said in way.overrides}]
+        assert asked(*kept, *way.overrides, gpu=way.gpu or gpu).fits, way
+        if way.gpu is None:
+            assert tuple(shlex.split(way.says)) == way.overrides
+
+
+def ways(*overrides: str, gpu: str | None = None, gpus: int | None = None) -> list[Way]:
+    return list(asked(*overrides, gpu=gpu, gpus=gpus).changes)
+
+
+def test_what_no_key_of_the_engine_sets_is_said_to_be_none() -> None:
+    # 16 bytes of 7.6e9 numbers and a reference's 2 are 127.7 GiB; the rest of 163 GiB are logits
+    found = ways(gpu="rtx4090-24g", gpus=1)
+    assert found[-1].says == ("not a setting of engine verl: logits in pieces (a fused head), training state offloaded to the host (128 GiB there)")
+    assert [way.setting for way in found].count(False) == 1
+
+
+def test_more_gpus_are_tried_in_every_number_that_machines_have() -> None:
+    # 36 episodes of an update can be shared by 1, 2, 3, 4, 6, 9, 12, 18 or 36 GPUs, of which machines of 8 have 1 to 4 and 6
+    fits = ["train.tasks_per_step=9", "train.updates_per_step=1", "train.algorithm.group_size=4", "budgets.context_tokens=4096"]
+    found = ways("profile=gpu", *fits, "cluster.gpus_per_node=2", gpu="a100-80g")
+    assert ("cluster.nodes=1", "cluster.gpus_per_node=3") in [way.overrides for way in found]
+
+
+def test_a_policy_is_spread_beside_more_gpus() -> None:
+    # 135 GiB of weights have to be on two GPUs of 141 GB at least while training state lies beside them
+    found = ways("profile=gpu", "policy.model.path=Qwen/Qwen2.5-72B", "budgets.context_tokens=4096", gpu="h200-141g")
+    assert any({part.partition("=")[0] for part in way.overrides} >= {"cluster.nodes", "cluster.tensor_parallel"} for way in found)
+
+
+def test_adapters_are_advised_to_the_engine_that_has_them_alone() -> None:
+    # 16 bytes of 3.1e9 numbers are 46 GiB; 4 bytes of them, and what adapters and their second copies take, are less than 40
+    local = ways("profile=laptop", "policy.model.path=Qwen2.5-3B", "budgets.context_tokens=2048", "train.parameters=all", gpu="a100-40g")
+    assert any("'train.lora={rank: 16, alpha: 16}'" in way.says for way in local)
+    assert not any("lora" in way.says for way in ways(gpu="rtx4090-24g", gpus=1))
+
+
+def test_nothing_helps_a_model_that_is_far_too_large() -> None:
+    assert ways("profile=laptop", "policy.model.path=Llama-3.1-405B", gpu="l4-24g") == []
