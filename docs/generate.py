@@ -17,6 +17,9 @@ from pathlib import Path
 from typing import get_type_hints
 
 from agentgym_cli import errors
+from agentgym_cli.capacity.gpus import GIB, gpu_kinds
+from agentgym_cli.capacity.known_models import known_models
+from agentgym_cli.cli.capacity_values import UNITS
 from agentgym_cli.env.checks import CHECKS
 from agentgym_cli.env.dialect import section_in
 from agentgym_cli.env.dialect_schema import DialectSpec
@@ -136,8 +139,41 @@ def checks() -> str:
     return "\n".join(lines) + "\n"
 
 
+def gpu_kinds_table() -> str:
+    """A table of the kinds of GPU that are known, smallest first."""
+    lines = [
+        "| kind | GiB as its driver reports | memory, GB/s | bfloat16, TFLOP/s, dense | float32, TFLOP/s | to a neighbour, GB/s | to another machine, GB/s |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for kind in gpu_kinds().values():
+        rates = (kind.bandwidth / 1e9, kind.flops / 1e12, kind.float32 / 1e12, kind.link / 1e9, kind.network / 1e9)
+        lines.append(f"| {kind.name} | {kind.memory / GIB:.1f} | {' | '.join(f'{rate:,.4g}' if rate < 1e3 else f'{rate:,.0f}' for rate in rates)} |")
+    return "\n".join(lines) + "\n"
+
+
+def model_table() -> str:
+    """A table of the models whose facts are shipped."""
+    lines = ["| model | of | counted | published | bytes of cache a token, bfloat16 | positions |", "|---|---|---|---|---|---|"]
+    for model in known_models().values():
+        shape = model.shape
+        numbers = (shape.parameters, model.published, shape.cache_bytes_per_token(2), shape.positions or 0)
+        lines.append(f"| {model.name} | {model.maker} | {' | '.join(f'{number:,}' for number in numbers)} |")
+    return "\n".join(lines) + "\n"
+
+
+def capacity_units() -> str:
+    """A table of the units of a capacity answer's numbers, the keys of one unit together."""
+    by_unit: dict[str, list[str]] = {}
+    for key, unit in UNITS.items():
+        by_unit.setdefault(unit, []).append(f"`{key}`")
+    return "\n".join(["| unit | keys |", "|---|---|", *(f"| {unit} | {', '.join(keys)} |" for unit, keys in by_unit.items())]) + "\n"
+
+
 TABLES: Mapping[str, Callable[[], str]] = {
+    "capacity units": capacity_units,
     "exit codes": exit_codes,
+    "kinds of GPU": gpu_kinds_table,
+    "known models": model_table,
     "policy checks": policy_checks,
     "checks": checks,
     "dialect keys": dialect_keys,

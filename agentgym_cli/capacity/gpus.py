@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -72,6 +72,12 @@ def find_gpu(name: str) -> GpuKind:
 def smallest_gpu(gigabytes: int) -> GpuKind | None:
     """The slowest kind of the smallest memory that holds so much, as it is sold; None where no kind does."""
     return next((kind for kind in gpu_kinds().values() if kind.nominal_gb >= gigabytes), None)
+
+
+def gpu_of_memory(size: int) -> GpuKind:
+    """A GPU of which only its memory is known: its times are those of the slowest kind whose memory is nearest."""
+    near = min(gpu_kinds().values(), key=lambda kind: (abs(kind.memory - size), kind.bandwidth))
+    return replace(near, name="this GPU", memory=size)
 
 
 def this_machine(*, memory: int, threads: int) -> GpuKind:

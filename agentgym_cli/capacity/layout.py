@@ -66,7 +66,10 @@ def check_layout(layout: Layout, shape: ModelShape) -> Layout:
         raise RecipeError(f"layout: expected at least one GPU for everything, got {layout.devices} in all", "--gpus N with N of 1 or more")
     together = layout.trainers if layout.placement != "separate" else layout.trainers + layout.samplers
     if together > layout.devices:
-        raise RecipeError(f"layout: expected at most {layout.devices} GPUs, got {layout.trainers} that train and {layout.samplers} that sample")
+        raise RecipeError(
+            f"layout: expected at most {layout.devices} GPUs, got {layout.trainers} that train and {layout.samplers} that sample",
+            "--gpus N with more",
+        )
     parallel = layout.tensor_parallel
     if layout.samplers % parallel:
         raise RecipeError(

@@ -1,41 +1,8 @@
-"""Waiting lines in closed form: Little's law, utilisation, M/M/c, and a closed loop of episodes between a policy and its worlds."""
+"""A closed loop of episodes between a policy and its worlds: Little's law and utilisation."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Queue:
-    """An M/M/c line in its long run (Erlang C)."""
-
-    utilisation: float
-    """Share of the servers' time that is used."""
-    waiting: float
-    """Mean seconds in line."""
-    response: float
-    """Mean seconds in line and in service."""
-    inside: float
-    """Mean number in line and in service, by Little's law."""
-
-
-def erlang_c(arrivals: float, seconds: float, servers: int) -> Queue | None:
-    """M/M/c with ``arrivals`` a second and a mean service of ``seconds``; None where the line grows without end.
-
-    Raises ValueError for rates or times that are not positive, or no server.
-    """
-    if not (arrivals > 0 and seconds > 0 and servers > 0):
-        raise ValueError(f"queue: expected positive rates, seconds and servers, got {arrivals}, {seconds} and {servers}")
-    offered = arrivals * seconds
-    if offered >= servers:
-        return None
-    # Erlang B by recursion, which neither overflows nor cancels; C from it.
-    blocked = 1.0
-    for server in range(1, servers + 1):
-        blocked = offered * blocked / (server + offered * blocked)
-    waits = blocked / (1 - offered / servers * (1 - blocked))
-    waiting = waits * seconds / (servers - offered)
-    return Queue(utilisation=offered / servers, waiting=waiting, response=waiting + seconds, inside=arrivals * (waiting + seconds))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

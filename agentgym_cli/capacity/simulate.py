@@ -218,38 +218,3 @@ def quantile(values: Sequence[float], share: float) -> float:
     low = int(place)
     high = min(low + 1, len(ranked) - 1)
     return ranked[low] + (place - low) * (ranked[high] - ranked[low])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SimulatedQueue:
-    """One line in front of one station, in its long run."""
-
-    response: float
-    """Mean seconds in line and in service."""
-    waiting: float
-    utilisation: float
-
-
-def simulate_queue(arrivals: float, seconds: float, servers: int, *, customers: int, seed: int) -> SimulatedQueue:
-    """M/M/c: that many customers, the first tenth of them left out while the line grows to its usual length."""
-    draw, clock = Random(seed), simpy.Environment()
-    station = Station(clock, servers)
-    skipped = customers // 10
-    spent = [0.0, 0.0]
-
-    def customer(needed: float, counts: bool) -> Waits:
-        came = clock.now
-        yield from station.serve(needed)
-        if counts:
-            spent[0] += clock.now - came
-            spent[1] += needed
-
-    def door() -> Waits:
-        for number in range(customers):
-            yield clock.timeout(draw.expovariate(arrivals))
-            clock.process(customer(draw.expovariate(1 / seconds), number >= skipped))
-
-    clock.process(door())
-    clock.run()
-    counted = customers - skipped
-    return SimulatedQueue(response=spent[0] / counted, waiting=(spent[0] - spent[1]) / counted, utilisation=_share(station.used, servers * clock.now))

@@ -68,6 +68,11 @@ class Sizing:
     concurrency: int
     """Episodes in flight that keep the policy busy, by Little's law."""
 
+    @property
+    def why_no_policy_replicas(self) -> str | None:
+        """Why no number of them is enough; None where one is."""
+        return None if self.policy_replicas is not None else "no number of copies is enough, since they answer faster than all episodes can ask"
+
 
 def step_time(load: Load, services: Services, resources: Resources) -> StepTime:
     """One step with these resources: episodes run beside each other, then the update, the weights, the checkpoint."""

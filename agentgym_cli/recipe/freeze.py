@@ -29,6 +29,7 @@ OUTSIDE_DIGEST = frozenset(
         "budgets.run_tokens",
         "cluster.ray_address",
         "description",
+        "engine.memory_check",
         "env.token_variable",
         "env.urls",
         "policy.endpoint.key_variable",

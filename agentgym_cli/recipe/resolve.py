@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -16,7 +15,7 @@ from agentgym_cli.recipe.interpolation import allowed, interpolated
 from agentgym_cli.recipe.layers import Layer, base_layer, override_layer, profile_layers, read_chain, written
 from agentgym_cli.recipe.lock import Installed, installed_version
 from agentgym_cli.recipe.problems import Problem, find_problems, place_of, raise_problems, validated, without_unknown
-from agentgym_cli.recipe.profiles import GPU, GpuNeed, Survey, choose_profile, survey_gpus
+from agentgym_cli.recipe.profiles import GPU, GpuNeed, GpuSurvey, Survey, choose_profile, survey_gpus
 from agentgym_cli.recipe.rules import broken_rules, doubts
 from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.recipe.shape import kind_paths
@@ -89,7 +88,7 @@ def resolve(
         return [*bases, *(each[name] for each in profiles if name in each), said]
 
     need = _gpu_need(_merged(stack(GPU))) if GPU in names else None
-    choice = choose_profile(names, wanted=wanted, need=need, survey=survey or _default_survey(), installed=installed, only_shown=only_shown)
+    choice = choose_profile(names, wanted=wanted, need=need, survey=survey or visible_gpus, installed=installed, only_shown=only_shown)
     layers = stack(choice.name)
     data = _merged(layers)
     problems = [*_problems_of_files(bases, profiles, variables), *_problems_of(data, layers, variables)]
@@ -105,8 +104,9 @@ def _places(layers: Sequence[Layer]) -> dict[str, str]:
     return {written(path): str(place) for layer in layers for path, place in layer.places.items() if path and layer.has(path)}
 
 
-def _default_survey() -> Survey:
-    return partial(survey_gpus, os.environ.get("CUDA_VISIBLE_DEVICES"))
+def visible_gpus() -> GpuSurvey:
+    """The GPUs that a program started from here would see, by nvidia-smi."""
+    return survey_gpus(os.environ.get("CUDA_VISIBLE_DEVICES"))
 
 
 def _problems_of_files(bases: Sequence[Layer], profiles: Sequence[dict[str, Layer]], variables: Mapping[str, str]) -> list[Problem]:

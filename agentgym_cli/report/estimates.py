@@ -31,6 +31,7 @@ def _pairs(report: Report, kept: Mapping[str, float | None]) -> list[tuple[str, 
     spent = report.spending
     return [
         ("most memory, MiB", "peak_bytes", kept.get("measured_peak_bytes")),
+        ("memory there, MiB", "memory_bytes", None),
         ("a step, seconds", "step_seconds", whole),
         ("  its episodes", "play_seconds", play),
         ("  its update", "update_seconds", None if whole is None or play is None else whole - play),

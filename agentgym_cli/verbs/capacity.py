@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agentgym_cli.capacity.architecture import ModelShape
-from agentgym_cli.capacity.gpus import GpuKind, gpu_kinds
-from agentgym_cli.capacity.layout import Layout, colocated, separate
+from agentgym_cli.capacity.gpus import gpu_kinds
 from agentgym_cli.capacity.measured import Evidence, Measured, Probed
 from agentgym_cli.capacity.money import PerSuccess, Prices, per_success
 from agentgym_cli.capacity.service import env_step_seconds, is_measured
@@ -22,11 +20,13 @@ from agentgym_cli.recipe.resolve import Resolved, resolve
 from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.recipe.tasks import MissingLists, select_tasks
 from agentgym_cli.verbs.advice import Way, fitting_ways
+from agentgym_cli.verbs.alternatives import Alternative, alternatives_of
 from agentgym_cli.verbs.devices import devices_of, gpus_wanted, shape_of
 from agentgym_cli.verbs.estimate import Estimate, estimate
 from agentgym_cli.verbs.evaluation_size import EvaluationPlan, plan_evaluation
 from agentgym_cli.verbs.likeness import said_of
 from agentgym_cli.verbs.measurements import measurements_of
+from agentgym_cli.verbs.preflight import misfit
 from agentgym_cli.verbs.probed import read_probe
 from agentgym_cli.verbs.schedules import chosen_tasks, tasks_of
 from agentgym_cli.verbs.simulation import simulated
@@ -34,8 +34,6 @@ from agentgym_cli.verbs.spoken import spoken_dialect
 from agentgym_cli.verbs.workload import plan_of
 
 _GPU = "gpu"
-_BESIDE = ("rtx4090-24g", "l40s-48g", "a100-80g", "h100-80g", "h200-141g")
-"""Kinds that alternatives show beside the one that is asked for."""
 _HIGHEST = 1e9
 RATES = (0.1, 0.3, 0.5, 0.8)
 """Rates of success at which a success is priced where no run says one."""
@@ -65,14 +63,6 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Alternative:
-    """The same run on other devices."""
-
-    name: str
-    estimate: Estimate
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CapacityAnswer:
     """What a run needs on its devices, and how it would be on others."""
 
@@ -98,6 +88,8 @@ class CapacityAnswer:
     evaluation: EvaluationPlan | None
     """None where no width and no difference were asked for."""
 
+    may_try: bool
+    """Whether the recipe lets a run start that does not fit."""
     no_cost: str | None
     """Why there is no cost; None where there is one."""
 
@@ -123,6 +115,7 @@ def estimate_capacity(question: Question) -> CapacityAnswer:
     measured = _measured(run, folders, question)
     evidence = read_probe(question.probe) if question.probe is not None else measured
     main = estimate(run, plan, measured=evidence, evaluated=evaluated, prices=prices)
+    others = alternatives_of(run, main, evaluated, prices, evidence)
     rates = RATES if measured is None or not measured.use.play or not measured.success else (measured.success,)
     return CapacityAnswer(
         recipe=str(resolved.recipe_path),
@@ -134,10 +127,18 @@ def estimate_capacity(question: Question) -> CapacityAnswer:
         main=main,
         changes=fitting_ways(run, plan),
         kinds=() if layout.local else tuple((name, judge(replace(plan, kind=other))) for name, other in gpu_kinds().items()),
-        alternatives=_alternatives(run, shape, main, evaluated, prices, evidence),
+        alternatives=others,
         per_success=per_success(main.total, rates) if main.load.played else (),
-        notes=(*notes, *_on_a_gpu(run, question), *_compared(measured), *_cut_short(run, measured), *_never_measured(run, evidence)),
+        notes=(
+            *notes,
+            *_no_settings(run, others),
+            *_on_a_gpu(run, question),
+            *_compared(measured),
+            *_cut_short(run, measured),
+            *_never_measured(run, evidence),
+        ),
         measured=measured,
+        may_try=run.engine.memory_check == "warn",
         no_cost=_no_cost(main, question),
         simulated=() if measured is None or not (main.load.played and measured.use.play) else simulated(run, main, measured),
         evaluation=plan_evaluation(run, main, evaluated, width=question.width, gap=question.gap, prices=prices, measured=measured),
@@ -158,6 +159,11 @@ def _compared(measured: Measured | None) -> tuple[str, ...]:
     return () if measured is None else said_of(measured.use)
 
 
+def _no_settings(run: Run, others: Sequence[Alternative]) -> tuple[str, ...]:
+    """Alternatives that no key of the run's engine sets."""
+    return tuple(f"{each.name}: not a setting of engine {run.engine.kind}" for each in others if not each.setting)
+
+
 def _cut_short(run: Run, measured: Measured | None) -> tuple[str, ...]:
     """That a run with shorter horizons cannot say how long episodes become."""
     longest = run.evaluation.horizon if run.train is None else max(turns for *_, turns in spans(run.horizon, after=0, steps=run.train.steps))
@@ -173,6 +179,12 @@ def _never_measured(run: Run, evidence: Evidence | None) -> tuple[str, ...]:
         return ()
     taken = env_step_seconds(run.env.dialect)
     return (f"servers of {run.env.dialect} were never measured: {taken:.2f} s a call is a guess; --probe or --from puts a measurement in its place",)
+
+
+def require_fit(answer: CapacityAnswer) -> None:
+    """Raises RecipeError where the run does not fit and its recipe does not leave that at a warning, as ``train`` does."""
+    if not (answer.fits or answer.may_try):
+        raise misfit(answer.main, answer.changes)
 
 
 def _resolved(question: Question) -> Resolved:
@@ -221,7 +233,7 @@ def _no_cost(main: Estimate, question: Question) -> str | None:
 
 def _positive(name: str, value: float) -> None:
     if not 0 < value < _HIGHEST:
-        raise RecipeError(f"{name}: expected a number above 0 and below {_HIGHEST:,.0f}, got {value}")
+        raise RecipeError(f"{name}: expected a number above 0 and below {_HIGHEST:,.0f}, got {value}", "docs/capacity.md says what is counted")
 
 
 def _evaluated(run: Run, folders: Sequence[Path]) -> tuple[Mapping[str, int], tuple[str, ...]]:
@@ -233,28 +245,3 @@ def _evaluated(run: Run, folders: Sequence[Path]) -> tuple[Mapping[str, int], tu
         return {}, (f"evaluations are not counted: {err.message}",)
     splits = {name: tasks_of(rows, env=env, split=name) for name, rows in lists.evaluation.items()}
     return {name: len(tasks) for name, tasks in chosen_tasks(splits, run.evaluation.only, env=env).items()}, ()
-
-
-def _alternatives(
-    run: Run, shape: ModelShape, main: Estimate, evaluated: Mapping[str, int], prices: Prices, measured: Evidence | None
-) -> tuple[Alternative, ...]:
-    """Half and twice the devices, trainer and sampler apart, and other kinds of GPU; none for one process."""
-    plan = main.plan
-    if plan.layout.local:
-        return ()
-    count, parallel, kind = plan.layout.devices, plan.layout.tensor_parallel, plan.kind
-    found: list[tuple[str, GpuKind, Layout]] = []
-    for other in (count // 2, count * 2):
-        if other >= parallel and not other % parallel:
-            found.append((f"{other} x {kind.name}", kind, colocated(other, tensor_parallel=parallel)))
-    half = count // 2
-    if run.train is not None and half >= parallel and not (count - half) % parallel:
-        layout = separate(count, trainers=half, tensor_parallel=parallel)
-        found.append((f"{half} train, {count - half} sample", kind, layout))
-    names = [name for name in _BESIDE if name != kind.name] if kind.name in gpu_kinds() else []
-    found += [(f"{count} x {name}", gpu_kinds()[name], plan.layout) for name in names]
-    elsewhere = replace(measured, use=measured.use.elsewhere) if isinstance(measured, Measured) else measured
-    return tuple(
-        Alternative(name=name, estimate=estimate(run, plan_of(run, shape, other, layout), measured=elsewhere, evaluated=evaluated, prices=prices))
-        for name, other, layout in found
-    )

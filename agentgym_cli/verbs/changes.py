@@ -7,15 +7,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TypeVar
 
-from agentgym_cli.capacity.layout import MACHINE
 from agentgym_cli.capacity.verdict import Plan
 from agentgym_cli.recipe.schema.algorithms import OnlineSpec
 from agentgym_cli.recipe.schema.computing import ClusterSpec
 from agentgym_cli.recipe.schema.learning import LoraSpec, TrainSpec
 from agentgym_cli.recipe.schema.run import Run
+from agentgym_cli.verbs.devices import machine_of, machines_of
 
 _MOST_GPUS = 1024
 _RANK = 16
+_SLOTS = 16
+"""Fewest episodes at work at once that are proposed to a run with many more."""
 Value = str | int | float | bool | LoraSpec
 Section = TypeVar("Section")
 
@@ -74,9 +76,10 @@ def spreads(run: Run, plan: Plan) -> Iterator[Change]:
             yield Change(keys={"engine.activation_checkpointing": True}, price=2)
         if engine.pass_tokens > plan.context:
             yield Change(keys={"engine.pass_tokens": plan.context}, price=1)
-    for place, part in enumerate((2, 4, 8, 16)):
-        if engine.slots // part >= 1 and part <= engine.slots:
-            yield Change(keys={"engine.slots": engine.slots // part}, price=3 + place)
+    fewer = [engine.slots // part for part in (2, 4, 8, 16)] + [_SLOTS]
+    for place, slots in enumerate(dict.fromkeys(fewer)):
+        if 1 <= slots < engine.slots:
+            yield Change(keys={"engine.slots": slots}, price=3 + place)
 
 
 def _parallel(run: Run, plan: Plan) -> Iterator[Change]:
@@ -119,10 +122,10 @@ def larger_clusters(run: Run) -> Iterator[Change]:
     """More GPUs: up to a machine's number, then full machines."""
     if run.engine.kind == "local" or run.cluster is None:
         return
-    machine = max(MACHINE, run.cluster.gpus_per_node)
+    machine = machine_of(run)
     for count in [*range(1, machine), *range(machine, _MOST_GPUS + 1, machine)]:
         if count > run.cluster.gpus:
-            yield Change(keys={"cluster.nodes": max(1, count // machine), "cluster.gpus_per_node": min(count, machine)}, price=20)
+            yield Change(keys=machines_of(count, machine), price=20)
 
 
 def no_settings(plan: Plan) -> Iterator[Change]:

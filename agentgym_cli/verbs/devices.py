@@ -91,15 +91,20 @@ def gpus_wanted(run: Run, gpus: int) -> tuple[str, ...]:
         raise RecipeError(
             f"--gpus: expected 1 with engine local, which is one process on one device, got {gpus}", "profile=gpu where the recipe has it"
         )
-    machine = max(MACHINE, run.cluster.gpus_per_node if run.cluster is not None else 0)
+    machine = machine_of(run)
     if gpus > machine and gpus % machine:
         raise RecipeError(f"--gpus: expected up to {machine}, or a multiple of {machine} (machines of {machine} GPUs), got {gpus}", _HINT)
-    return machines_of(gpus, machine)
+    return tuple(f"{key}={value}" for key, value in machines_of(gpus, machine).items())
 
 
-def machines_of(gpus: int, machine: int) -> tuple[str, ...]:
+def machine_of(run: Run) -> int:
+    """GPUs of a full machine: eight, or as many as the recipe has in one."""
+    return max(MACHINE, _cluster(run).gpus_per_node)
+
+
+def machines_of(gpus: int, machine: int) -> dict[str, int]:
     """The keys that ask for so many GPUs, in full machines."""
-    return (f"cluster.nodes={max(1, gpus // machine)}", f"cluster.gpus_per_node={min(gpus, machine)}")
+    return {"cluster.nodes": max(1, gpus // machine), "cluster.gpus_per_node": min(gpus, machine)}
 
 
 def _asked_for(cluster: ClusterSpec) -> GpuKind:

@@ -62,7 +62,7 @@ def plan_evaluation(
     """
     for name, value in (("--width", width), ("--difference", gap)):
         if value is not None and not 0 < value < 1:
-            raise RecipeError(f"{name}: expected a share between 0 and 1, e.g. 0.1 for ten points, got {value}")
+            raise RecipeError(f"{name}: expected a share between 0 and 1, e.g. 0.1 for ten points, got {value}", f"{name} 0.1 (docs/capacity.md)")
     if width is None and gap is None:
         return None
     rate, source = _GUESS, "assumed"

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentgym_cli.capacity.queueing import closed_loop, erlang_c
-from agentgym_cli.capacity.simulate import simulate_queue
+from agentgym_cli.capacity.queueing import closed_loop
+from tests.capacity.lines import erlang_c, simulate_queue
 
 
 def test_one_server_by_hand() -> None:

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentgym_cli.capacity.simulate import Workshop, quantile, simulate_queue, simulate_steps
+from agentgym_cli.capacity.simulate import Workshop, quantile, simulate_steps
+from tests.capacity.lines import simulate_queue
 
 SHOP = Workshop(
     groups=2,

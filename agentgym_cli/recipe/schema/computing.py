@@ -29,6 +29,8 @@ class EngineSpec:
     """Of the products while the local engine trains; weights, their optimizer, probabilities and losses stay float32. Sampling stays float32."""
     activation_checkpointing: bool = False
     """Compute the inside of each layer again on the way back in place of keeping it: less memory, about a third more time."""
+    memory_check: Literal["error", "warn"] = "error"
+    """What it is where the estimate of ``agentgym capacity`` needs more memory than there is; ``warn`` says so and goes on. Outside the digest."""
     pass_tokens: Count = 2048
     """Most tokens, padding included, of one pass forward and back; the gradient of an update is added up over as many passes as it takes, so this
     bounds memory and changes no result but by rounding. One longer trajectory is a pass of its own."""

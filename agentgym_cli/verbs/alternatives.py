@@ -1,0 +1,70 @@
+"""The same run elsewhere: half and twice the GPUs, trainer and sampler apart, other kinds of GPU. What a recipe's rules forbid is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from agentgym_cli.capacity.gpus import GpuKind, gpu_kinds
+from agentgym_cli.capacity.layout import Layout, separate
+from agentgym_cli.capacity.measured import Evidence, Measured
+from agentgym_cli.capacity.money import Prices
+from agentgym_cli.recipe.rules import broken_rules
+from agentgym_cli.recipe.schema.run import Run
+from agentgym_cli.verbs.changes import with_keys
+from agentgym_cli.verbs.devices import layout_of, machine_of, machines_of
+from agentgym_cli.verbs.estimate import Estimate, estimate
+from agentgym_cli.verbs.workload import plan_of
+
+_BESIDE = ("rtx4090-24g", "l40s-48g", "a100-80g", "h100-80g", "h200-141g")
+"""Kinds that are shown beside the one that is asked for."""
+_Elsewhere = tuple[str, Run, GpuKind, Layout, bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alternative:
+    """The same run on other devices."""
+
+    name: str
+    estimate: Estimate
+    setting: bool
+    """False where no key of the run's engine sets it."""
+
+
+def alternatives_of(run: Run, main: Estimate, evaluated: Mapping[str, int], prices: Prices, measured: Evidence | None) -> tuple[Alternative, ...]:
+    """Nothing for an engine of one process. Times that were measured on the run's own devices are assumed on others."""
+    if main.plan.layout.local:
+        return ()
+    elsewhere = replace(measured, use=measured.use.elsewhere) if isinstance(measured, Measured) else measured
+    return tuple(
+        Alternative(
+            name=name,
+            estimate=estimate(other, plan_of(other, main.plan.shape, kind, layout), measured=elsewhere, evaluated=evaluated, prices=prices),
+            setting=setting,
+        )
+        for name, other, kind, layout, setting in _found(run, main)
+    )
+
+
+def _found(run: Run, main: Estimate) -> Iterator[_Elsewhere]:
+    layout, kind = main.plan.layout, main.plan.kind
+    count, parallel = layout.devices, layout.tensor_parallel
+    for number in (count // 2, count * 2):
+        other = _with_gpus(run, number)
+        if other is not None:
+            yield f"{number} x {kind.name}", other, kind, layout_of(other), True
+    half = count // 2
+    if run.train is not None and half >= parallel and not (count - half) % parallel:
+        apart = separate(count, trainers=half, tensor_parallel=parallel, per_machine=layout.per_machine)
+        yield f"{half} train, {count - half} sample", run, kind, apart, False
+    for name in _BESIDE if kind.name in gpu_kinds() else ():
+        if name != kind.name:
+            yield f"{count} x {name}", run, gpu_kinds()[name], layout, True
+
+
+def _with_gpus(run: Run, number: int) -> Run | None:
+    """The run on so many GPUs; None where machines or its batches do not allow it."""
+    if run.cluster is None or number < 1 or (number > machine_of(run) and number % machine_of(run)):
+        return None
+    other = with_keys(run, machines_of(number, machine_of(run)))
+    return None if next(broken_rules(other), None) is not None else other
