@@ -12,7 +12,8 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import get_type_hints
 
@@ -62,7 +63,12 @@ def body(what: str) -> str:
 
 
 def help_text(arguments: list[str]) -> str:
-    """What ``agentgym ARGUMENTS`` prints on a plain terminal of 80 columns, without trailing blanks."""
+    """The same of a command that succeeds."""
+    return printed(arguments, allowed=(0,))
+
+
+def printed(arguments: list[str], *, allowed: Sequence[int]) -> str:
+    """What ``agentgym ARGUMENTS`` prints on a plain terminal of 80 columns, without trailing blanks. Raises RuntimeError for another exit code."""
     variables = {name: value for name, value in os.environ.items() if name not in {"FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS"}}
     program = "from agentgym_cli.cli.main import main; main()"
     done = subprocess.run(
@@ -71,8 +77,11 @@ def help_text(arguments: list[str]) -> str:
         capture_output=True,
         text=True,
         timeout=60,
-        check=True,
+        check=False,
+        cwd=PAGES.parent,
     )
+    if done.returncode not in allowed:
+        raise RuntimeError(f"agentgym {' '.join(arguments)}: expected exit code {allowed}, got {done.returncode}: {done.stderr}")
     return "\n".join(line.rstrip() for line in done.stdout.strip().splitlines())
 
 
@@ -139,10 +148,15 @@ def checks() -> str:
     return "\n".join(lines) + "\n"
 
 
+def capacity_answer(*arguments: str) -> str:
+    """What ``agentgym capacity recipes/textcraft_grpo.yaml`` prints with these options, whether it fits or not."""
+    return f"```text\n{printed(['capacity', 'recipes/textcraft_grpo.yaml', *arguments], allowed=(0, ExitCode.RECIPE))}\n```\n"
+
+
 def gpu_kinds_table() -> str:
     """A table of the kinds of GPU that are known, smallest first."""
     lines = [
-        "| kind | GiB as its driver reports | memory, GB/s | bfloat16, TFLOP/s, dense | float32, TFLOP/s | to a neighbour, GB/s | to another machine, GB/s |",
+        "| kind | usable GiB | memory, GB/s | bfloat16, dense, TFLOP/s | float32, TFLOP/s | to a neighbour, GB/s | to another machine, GB/s |",
         "|---|---|---|---|---|---|---|",
     ]
     for kind in gpu_kinds().values():
@@ -171,9 +185,11 @@ def capacity_units() -> str:
 
 TABLES: Mapping[str, Callable[[], str]] = {
     "capacity units": capacity_units,
+    "eight GPUs of 80 GB": partial(capacity_answer, "--gpu", "h100-80g", "--gpus", "8"),
     "exit codes": exit_codes,
     "kinds of GPU": gpu_kinds_table,
     "known models": model_table,
+    "one GPU of 24 GB": partial(capacity_answer, "--gpu", "rtx4090-24g", "--gpus", "1"),
     "policy checks": policy_checks,
     "checks": checks,
     "dialect keys": dialect_keys,

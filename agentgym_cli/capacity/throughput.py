@@ -139,6 +139,7 @@ def doublings(load: Load, services: Services, resources: Resources) -> dict[str,
         "policy replicas": replace(resources, policy_replicas=2 * resources.policy_replicas),
         "cache for sequences": replace(resources, sequences=2 * resources.sequences),
         "devices that train": replace(resources, update_speed=2 * resources.update_speed),
+        "devices": replace(resources, update_speed=2 * resources.update_speed, policy_replicas=2 * resources.policy_replicas),
     }
     return {name: max(0.0, now - step_time(load, services, more).total) for name, more in changed.items()}
 

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from agentgym_cli.verbs.estimate import Estimate
     from agentgym_cli.verbs.evaluation_size import EvaluationPlan
 
-_PARTS = 54
+_PARTS = 50
 """Most characters of a list of parts; those that are left out are in the JSON."""
-_ROWS = 11
+_ROWS = 10
 """Most rows of stages and alternatives together, and of what else was asked for."""
 _FEWEST = 3
 
@@ -122,7 +122,7 @@ def _evaluation(plan: EvaluationPlan) -> Table:
 
 def _alternatives(alternatives: Sequence[Alternative], most: int) -> Table:
     table = _table("alternative", "fits", "left", "at once", "a step", "clock", "GPU-h", "cost")
-    for each in alternatives[:most]:
+    for each in _foremost(alternatives, most):
         found, verdict, total = each.estimate, each.estimate.verdict, each.estimate.total
         room = (f"{verdict.margin:.0%}" if verdict.margin > -10 else "<-1000%", count(verdict.sequences, exact=10_000))
         if not verdict.fits:
@@ -132,6 +132,12 @@ def _alternatives(alternatives: Sequence[Alternative], most: int) -> Table:
         cost = "n/a" if total.cost is None else count(total.cost) if total.cost >= 1e6 else f"{total.cost:,.2f}"
         table.add_row(foreign(each.name, 24), sure, *room, seconds(found.step.total), clock(total.seconds), hours(total.gpu_hours), cost)
     return table
+
+
+def _foremost(alternatives: Sequence[Alternative], most: int) -> list[Alternative]:
+    """Those that fit before the others, in the order in which they come."""
+    ranked = sorted(alternatives, key=lambda each: not each.estimate.verdict.fits)[:most]
+    return [each for each in alternatives if each in ranked]
 
 
 def clock(value: float) -> str:

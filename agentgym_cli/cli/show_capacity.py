@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from agentgym_cli.verbs.estimate import Estimate
 
 _LABEL = 12
+_KEYS = {"env replicas": "env servers (env.replicas)", "devices": "GPUs (cluster.nodes)"}
+"""What doubling can save a step's time, as a recipe's keys set it; the JSON has what each phase's own share would save."""
+_LOCAL_KEYS = {"env replicas": "env servers (env.replicas)", "cache for sequences": "slots (engine.slots)"}
+_NOTE = 155
+"""Most characters of a note; the JSON has all of it."""
 _MODEL = 100
 """Most characters of a model's path."""
 
@@ -39,7 +44,7 @@ def show_capacity(answer: CapacityAnswer, *, as_json: bool) -> None:
     for table in tables(answer):
         console.print(table)
     for note in answer.notes:
-        console.print(foreign(note), style="dim", overflow="fold")
+        console.print(foreign(note, _NOTE), style="dim", overflow="fold")
     console.print(_error(main), style="dim", overflow="fold")
 
 
@@ -72,16 +77,23 @@ def _lines(answer: CapacityAnswer) -> dict[str, list[str]]:
         fits = [f"no: {room}; the first that does not fit: {verdict.lacking}"]
     lines = {"fits": fits}
     if answer.kinds:
-        names = [name for name, found in answer.kinds if found.fits]
-        lines["fits on"] = [
-            f"{main.plan.layout.devices} x {', '.join(names)}" if names else f"no kind that is known, {main.plan.layout.devices} of it"
-        ]
+        lines["fits on"] = [_kinds(answer)]
     lines["cache"] = [_cache(main)]
     if verdict.fits:
         lines |= {"bottleneck": [_bottleneck(main)], "time": [_time(main)], "cost": [_cost(answer)], "change": _changes(main)}
     else:
         lines["change"] = [way.says for way in answer.changes] or ["nothing of what is known makes it fit; take a smaller model"]
     return lines
+
+
+def _kinds(answer: CapacityAnswer) -> str:
+    """The kinds of GPU that it fits on; where these are the largest ones, the first of them stands for all."""
+    names, every = [name for name, found in answer.kinds if found.fits], [name for name, _ in answer.kinds]
+    count = answer.main.plan.layout.devices
+    if not names:
+        return f"no kind that is known, {count:,} of it"
+    last = len(names) > 1 and names == every[-len(names) :]
+    return f"{count:,} x {names[0]} and all larger kinds" if last else f"{count:,} x {', '.join(names)}"
 
 
 def _cache(found: Estimate) -> str:
@@ -117,8 +129,9 @@ def _each(rate: float, cost: float | None, gpu_hours: float, on_clock: float) ->
 
 
 def _changes(found: Estimate) -> list[str]:
-    best = sorted(((saved, name) for name, saved in found.doublings.items() if saved > 0.01 * found.step.total), reverse=True)
-    said = ["; ".join(f"twice the {name}: {seconds(saved)} less a step" for saved, name in best[:2]) or "nothing that doubling helps"]
+    keys = _LOCAL_KEYS if found.plan.layout.local else _KEYS
+    best = sorted(((found.doublings[name], said) for name, said in keys.items() if found.doublings[name] > 0.01 * found.step.total), reverse=True)
+    said = ["; ".join(f"twice the {name}: {seconds(saved)} less a step" for saved, name in best[:2]) or "nothing that a key doubles helps"]
     sizing, load = found.sizing, found.load
     if load.played:
         has = f"a step has {load.episodes:,}" if load.episodes <= load.in_flight else f"engine.slots is {load.in_flight:,}"

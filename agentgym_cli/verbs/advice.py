@@ -98,7 +98,7 @@ def _more_gpus(run: Run, plan: Plan) -> tuple[str, ...] | None:
 
 def _larger_gpu(run: Run, plan: Plan) -> Way | None:
     """The smallest kind of GPU that holds it, in the same number."""
-    if plan.layout.local:
+    if plan.layout.local or plan.kind.name == "cpu":
         return None
     for kind in gpu_kinds().values():
         verdict = _weighed(run, plan, kind) if kind.memory > plan.kind.memory else None

@@ -120,7 +120,7 @@ def _adapters(train: TrainSpec) -> Mapping[str, Value]:
 
 def larger_clusters(run: Run) -> Iterator[Change]:
     """More GPUs: up to a machine's number, then full machines."""
-    if run.engine.kind == "local" or run.cluster is None:
+    if run.engine.kind == "local" or run.cluster is None or not run.cluster.gpus_per_node:
         return
     machine = machine_of(run)
     for count in [*range(1, machine), *range(machine, _MOST_GPUS + 1, machine)]:

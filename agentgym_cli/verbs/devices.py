@@ -37,7 +37,8 @@ def shape_of(run: Run, folders: Sequence[Path]) -> tuple[ModelShape, int | None]
 
 def _long_enough(run: Run, shape: ModelShape) -> ModelShape:
     """The same shape, where it was made for contexts as long as the run's. Only an engine of its own leaves rotary positions as they are."""
-    if shape.positions is None:
+    acts = run.train is not None or run.evaluation.policy == "checkpoint"
+    if shape.positions is None or not acts:
         return shape
     longest = shape.positions if run.engine.kind == "local" else int(shape.positions * shape.stretch)
     if run.budgets.context_tokens > longest:

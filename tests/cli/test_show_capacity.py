@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import fields, replace
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -75,9 +76,28 @@ def test_what_would_be_enough_is_told_in_whole_words(answer: CapacityAnswer, cap
     assert "a policy that never waits: 1 env server (has 1), 633 episodes at work at once (a step has 256)" in text
     assert "worlds that never wait: no number of copies is enough, since they answer faster than all episodes can ask" in text
     assert "4 train, 4 sample: not a setting of engine verl" in text
+    assert "change twice the GPUs (cluster.nodes): 26.0 s less a step a policy" in text
     slow = estimate_capacity(Question(recipe=TEXTCRAFT, overrides=("profile=laptop", "env.dialect=sciworld", "engine.slots=32")))
     text = " ".join(" ".join(printed(slow, capsys)).split())
     assert "(engine.slots is 32)" in text and "worlds that never wait: 1 copy of the policy (has 1)" in text
+
+
+RECIPES = sorted(str(path) for path in Path("recipes").rglob("*.yaml") if path.name not in ("base.yaml", "textcraft_big.yaml"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_every_shipped_recipe_is_answered_on_one_screen(recipe: str, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = printed(estimate_capacity(Question(recipe=recipe)), capsys)
+    assert max(map(len, lines)) <= 80
+    assert len(lines) <= 42
+    assert not any("\u2026" in line for line in lines)
+
+
+def test_alternatives_that_fit_are_shown_before_others(answer: CapacityAnswer, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = printed(answer, capsys)
+    table = lines[next(place for place, line in enumerate(lines) if line.startswith("alternative")) + 1 :]
+    assert [line.split("  ")[0] for line in table[:5]] == ["4 x h100-80g", "16 x h100-80g", "4 train, 4 sample", "8 x a100-80g", "8 x h200-141g"]
 
 
 def test_the_budgets_stand_apart_with_units(answer: CapacityAnswer, capsys: pytest.CaptureFixture[str]) -> None:

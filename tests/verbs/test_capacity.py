@@ -136,6 +136,11 @@ def test_impossible_parallel_layouts_are_refused() -> None:
         asked(gpu="h100-80g", gpus=24)
 
 
+def test_a_model_that_does_not_act_may_be_shorter_than_the_context() -> None:
+    found = estimate_capacity(Question(recipe="recipes/package_prep.yaml"))
+    assert found.main.plan.context == 32_768
+
+
 def test_gpus_are_of_full_machines() -> None:
     assert asked(gpu="h100-80g", gpus=16).main.plan.layout.machines == 2
     assert asked(gpu="h100-80g", gpus=4).main.plan.layout.machines == 1
