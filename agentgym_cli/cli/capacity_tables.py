@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _PARTS = 50
 """Most characters of a list of parts; those that are left out are in the JSON."""
-_ROWS = 10
+_ROWS = 11
 """Most rows of stages and alternatives together, and of what else was asked for."""
 _FEWEST = 3
 

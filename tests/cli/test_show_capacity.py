@@ -76,7 +76,7 @@ def test_what_would_be_enough_is_told_in_whole_words(answer: CapacityAnswer, cap
     assert "a policy that never waits: 1 env server (has 1), 633 episodes at work at once (a step has 256)" in text
     assert "worlds that never wait: no number of copies is enough, since they answer faster than all episodes can ask" in text
     assert "4 train, 4 sample: not a setting of engine verl" in text
-    assert "change twice the GPUs (cluster.nodes): 26.0 s less a step a policy" in text
+    assert "change twice the GPUs (cluster.nodes): 25.9 s less a step a policy" in text
     slow = estimate_capacity(Question(recipe=TEXTCRAFT, overrides=("profile=laptop", "env.dialect=sciworld", "engine.slots=32")))
     text = " ".join(" ".join(printed(slow, capsys)).split())
     assert "(engine.slots is 32)" in text and "worlds that never wait: 1 copy of the policy (has 1)" in text
