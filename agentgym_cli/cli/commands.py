@@ -82,6 +82,7 @@ def train(
     overrides: Overrides = None,
     resume: Resume = False,
     show: Annotated[bool, typer.Option("--show", help="Print the resolved run and its horizon stages, and exit.")] = False,
+    show_verl: Annotated[bool, typer.Option("--show-verl", help="Print every key that verl would be told, and exit.")] = False,
     as_json: AsJson = False,
     runs_dir: RunsDir = None,
     store: Database = None,
@@ -104,7 +105,12 @@ def train(
         allow_degraded=allow_degraded,
         allow_drift=allow_drift,
     )
-    if show:
+    if show_verl:
+        from agentgym_cli.cli.show_verl import show_settings
+        from agentgym_cli.verbs.verl_place import resolved_settings
+
+        show_settings(resolved_settings(recipe, overrides or []), as_json=as_json)
+    elif show:
         show_resolved(show_target(recipe, overrides or []), as_json=as_json)
     else:
         run_and_report(train_policy, request, as_json=as_json)

@@ -8,6 +8,7 @@ import ssl
 from asyncio.trsock import TransportSocket
 from collections import deque
 from dataclasses import dataclass, field
+from typing import cast
 
 import httptools
 
@@ -100,8 +101,8 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """asyncio: connected."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # uvloop's transports are no subclasses of asyncio's.
+        self._transport = cast(asyncio.Transport, transport)
         self._socket = transport.get_extra_info("socket")
         self._pool.open.add(self)
 

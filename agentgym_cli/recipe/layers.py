@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from agentgym_cli.recipe.yaml import KeyPath, YamlFile, YamlValue, parse_value, 
 
 _MAX_EXTENDS = 8
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
+_VERL = "verl."
+"""How overrides in verl's own words begin."""
 _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 
 
@@ -142,7 +145,7 @@ def override_layer(overrides: Sequence[str]) -> tuple[str | None, Layer]:
     profile: str | None = None
     data: dict[str, YamlValue] = {}
     places: dict[KeyPath, Place] = {(): Place(source="the command line", line=0)}
-    for override in overrides:
+    for override in _with_verl_keys(overrides):
         path, value = _parse_override(override)
         if path == ("profile",):
             if profile is not None or not isinstance(value, str):
@@ -156,6 +159,13 @@ def override_layer(overrides: Sequence[str]) -> tuple[str | None, Layer]:
         places[path] = place
         _put(data, path, value)
     return profile, Layer(data=data, places=places)
+
+
+def _with_verl_keys(overrides: Sequence[str]) -> list[str]:
+    """``verl.KEY=VALUE`` is an element of the list ``cluster.verl``: all of them together are one override."""
+    own = [override.removeprefix(_VERL) for override in overrides if override.startswith(_VERL)]
+    rest = [override for override in overrides if not override.startswith(_VERL)]
+    return [*rest, f"cluster.verl={json.dumps(own)}"] if own else rest
 
 
 def _parse_override(override: str) -> tuple[tuple[str, ...], YamlValue]:

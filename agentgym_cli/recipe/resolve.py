@@ -56,6 +56,11 @@ def interpolable() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if allowed(name)}
 
 
+def whole_environment() -> dict[str, str]:
+    """Every environment variable, for a process of another program that this one starts."""
+    return dict(os.environ)
+
+
 def resolve(
     recipe: str,
     overrides: Sequence[str] = (),

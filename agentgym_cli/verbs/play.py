@@ -16,7 +16,7 @@ from agentgym_cli.episode.types import AttemptResult, Outcome, ScheduledEpisode,
 from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.recipe.schema.world import BudgetsSpec, RetrySpec
 from agentgym_cli.verbs.degraded import InfraShare
-from agentgym_cli.verbs.history import History
+from agentgym_cli.verbs.history import NOTHING, History, Spent
 from agentgym_cli.verbs.progress import Cell, Progress
 from agentgym_cli.verbs.recorder import Recorder, restore
 from agentgym_cli.verbs.world import pinned
@@ -156,14 +156,14 @@ class Stage:
 
 def stage_of(run: Run, dialect: Dialect, env: EnvClient, tasks: Sequence[Task], recorder: Recorder, history: History, progress: Progress) -> Stage:
     """What all phases of a run share, from its frozen settings and all of its tasks."""
-    rules = replace(dialect.rules(), pinned=pinned_tasks(dialect.spec, pinned(tasks)))
+    rules = rules_of(run, dialect, tasks)
     return Stage(
         env=env,
-        rules=_judged(rules, run.reward.success_at_least),
+        rules=rules,
         action_rule=rules.actions[run.prompt.action_format],
         budgets=run.budgets,
         retry=run.retry,
-        run_budget=RunBudget(run.budgets, prices=_prices(run), read=history.spent.read, sampled=history.spent.sampled),
+        run_budget=budget_of(run, history.spent),
         concurrency=run.engine.slots,
         run_seed=run.seed,
         recorder=recorder,
@@ -171,6 +171,17 @@ def stage_of(run: Run, dialect: Dialect, env: EnvClient, tasks: Sequence[Task], 
         infra=infra_share(run, history),
         progress=progress,
     )
+
+
+def rules_of(run: Run, dialect: Dialect, tasks: Sequence[Task]) -> EpisodeRules:
+    """The dialect's rules, with the run's own rule of success where it has one, and what pins its tasks."""
+    rules = replace(dialect.rules(), pinned=pinned_tasks(dialect.spec, pinned(tasks)))
+    return _judged(rules, run.reward.success_at_least)
+
+
+def budget_of(run: Run, spent: Spent = NOTHING) -> RunBudget:
+    """What a run may spend in all, and has."""
+    return RunBudget(run.budgets, prices=_prices(run), read=spent.read, sampled=spent.sampled)
 
 
 def infra_share(run: Run, history: History) -> InfraShare:

@@ -32,6 +32,9 @@ def preflight(prepared: Prepared, progress: Progress, survey: Survey = visible_g
         RecipeError: the peak does not fit, and ``engine.memory_check`` does not leave it at a warning.
     """
     run, folders = prepared.run, prepared.frozen.beside
+    if run.cluster is not None and run.cluster.gpus_per_node == 0:
+        progress.note("memory", "not estimated: a rehearsal has a tiny model in place of the real one")
+        return None
     shape, _ = shape_of(run, folders)
     if run.engine.kind == "local" and run.engine.device == "cuda":
         found = survey()

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 from agentgym_cli.env.contract import InfraCause
 from agentgym_cli.env.replicas import ServerChange
 from agentgym_cli.episode.runner import EpisodeResult
-from agentgym_cli.episode.types import AttemptResult, Outcome, ScheduledEpisode, StopReason, Trajectory, Turn
+from agentgym_cli.episode.types import AttemptResult, Outcome, ScheduledEpisode, StopReason, Turn
 from agentgym_cli.errors import StoreError
 from agentgym_cli.store.db import Patience
 from agentgym_cli.store.journal import Journal
@@ -21,28 +20,18 @@ from agentgym_cli.store.records import (
     AttemptRecord,
     CheckpointRecord,
     MetricRecord,
-    OutcomeRecord,
     ProbeRecord,
     Record,
-    ScheduledRecord,
     SegmentRecord,
     ServerRecord,
-    TokensRecord,
     TurnRecord,
 )
 from agentgym_cli.verbs.history import NOTHING, Spent
 from agentgym_cli.verbs.progress import Progress
-
-KeepTokens = Literal["all", "failures", "none"]
-"""Attempts of which tokens are kept."""
+from agentgym_cli.verbs.recording import KeepTokens, attempt_record, outcome_record, scheduled_record, utc_now
 
 LOAD_SECONDS = 15.0
 """Least time between two loads of a running run into the store."""
-
-
-def utc_now() -> str:
-    """The present, UTC, ISO 8601 with milliseconds: what a short run took is a difference of two of these."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 class Recorder:
@@ -72,6 +61,11 @@ class Recorder:
         self.store_trouble: StoreError | None = None
         """Why the last load failed; None when the store has everything up to it."""
 
+    @property
+    def segment(self) -> int:
+        """Number of the segment."""
+        return self._segment
+
     def write(self, record: Record) -> None:
         """Append one record. Raises StoreError when the journal cannot be written."""
         self._journal.append(record)
@@ -93,35 +87,34 @@ class Recorder:
     def schedule(self, episodes: Sequence[ScheduledEpisode]) -> None:
         """Write a schedule down before any of it may run."""
         for episode in episodes:
-            self.write(self._scheduled(episode))
+            self.write(scheduled_record(episode, run=self._run, segment=self._segment))
         self._journal.sync()
 
     def attempt(self, result: AttemptResult) -> None:
         """Record one finished attempt, and how far the run is with it."""
+        self.attempted(attempt_record(result, run=self._run, segment=self._segment, keep_tokens=self._keep_tokens))
+
+    def attempted(self, record: AttemptRecord) -> None:
+        """Write an attempt's record, with how far the run is with it filled in."""
         self._spent = Spent(
-            turns=self._spent.turns + len(result.turns),
-            read=self._spent.read + sum(turn.context_tokens for turn in result.turns),
-            sampled=self._spent.sampled + result.action_tokens,
+            turns=self._spent.turns + record.turns_count,
+            read=self._spent.read + sum(turn.context_tokens for turn in record.turns),
+            sampled=self._spent.sampled + record.action_tokens,
             seconds=self._spent.seconds,
         )
-        self.write(self._attempt(result))
+        self.write(
+            replace(
+                record,
+                run_turns=self._spent.turns,
+                run_tokens_read=self._spent.read,
+                run_tokens_sampled=self._spent.sampled,
+                run_seconds=self._spent.seconds + time.monotonic() - self._began,
+            )
+        )
 
     def outcome(self, result: EpisodeResult) -> None:
         """Record what a scheduled episode counts as."""
-        final, first = result.final, result.attempts[0]
-        self.write(
-            OutcomeRecord(
-                run=self._run,
-                segment=self._segment,
-                episode=result.episode.id,
-                attempt=final.attempt,
-                attempts=len(result.attempts),
-                outcome=final.outcome.value,
-                first_outcome=first.outcome.value,
-                reward=final.reward,
-                by_verifier=final.verified is not None,
-            )
-        )
+        self.write(outcome_record(result, run=self._run, segment=self._segment))
 
     def metrics(self, phase: str, step: int, values: Mapping[str, float | None]) -> None:
         """Record the numbers of one step of a phase."""
@@ -134,16 +127,20 @@ class Recorder:
 
     def server_changed(self, change: ServerChange) -> None:
         """Record that a server was given up or taken back."""
+        self.server_said(change.url, change.event, change.cause.value if change.cause else None, change.detail)
+
+    def server_said(self, url: str, event: str, cause: str | None, detail: str) -> None:
+        """The same for a change that another process saw."""
         self._server_changes += 1
         self.write(
             ServerRecord(
                 run=self._run,
                 segment=self._segment,
                 number=self._server_changes,
-                url=change.url,
-                event=change.event,
-                cause=change.cause.value if change.cause else None,
-                detail=change.detail,
+                url=url,
+                event=event,
+                cause=cause,
+                detail=detail,
                 happened=utc_now(),
             )
         )
@@ -184,86 +181,6 @@ class Recorder:
             status=status,
             drift=self._drift,
         )
-
-    def _scheduled(self, episode: ScheduledEpisode) -> ScheduledRecord:
-        task = episode.task
-        return ScheduledRecord(
-            run=self._run,
-            segment=self._segment,
-            episode=episode.id,
-            phase=episode.phase,
-            split=task.split,
-            step=episode.step,
-            task=task.id,
-            task_index=task.index,
-            task_digest=task.digest,
-            category=task.category,
-            goal=task.goal,
-            sample=episode.sample,
-            horizon=episode.horizon,
-        )
-
-    def _keeps(self, result: AttemptResult) -> bool:
-        return self._keep_tokens == "all" or (self._keep_tokens == "failures" and result.outcome is not Outcome.SUCCESS)
-
-    def _attempt(self, result: AttemptResult) -> AttemptRecord:
-        trajectory = result.trajectory
-        return AttemptRecord(
-            run=self._run,
-            segment=self._segment,
-            episode=result.episode.id,
-            attempt=result.attempt,
-            seed=result.seed,
-            stop=result.stop.value,
-            outcome=result.outcome.value,
-            truncated=result.truncated,
-            cause=result.cause.value if result.cause else None,
-            detail=result.detail,
-            action_induced=result.action_induced,
-            reward=result.reward,
-            verified=result.verified,
-            turns_count=len(result.turns),
-            invalid_actions=sum(not turn.valid for turn in result.turns),
-            prompt_tokens=result.prompt_tokens,
-            action_tokens=result.action_tokens,
-            policy_version=trajectory.policy_version if trajectory else None,
-            seconds=result.seconds,
-            policy_seconds=result.policy_seconds,
-            env_seconds=result.env_seconds,
-            replica=result.replica,
-            final_observation=result.final_observation,
-            ended=utc_now(),
-            run_turns=self._spent.turns,
-            run_tokens_read=self._spent.read,
-            run_tokens_sampled=self._spent.sampled,
-            run_seconds=self._spent.seconds + time.monotonic() - self._began,
-            turns=_turns(result),
-            tokens=_tokens(trajectory) if trajectory and self._keeps(result) else None,
-        )
-
-
-def _turns(result: AttemptResult) -> tuple[TurnRecord, ...]:
-    return tuple(
-        TurnRecord(
-            turn=number,
-            observation=turn.observation,
-            text=turn.text,
-            action=turn.action,
-            valid=turn.valid,
-            reward=turn.reward,
-            done=turn.done,
-            response_tokens=turn.response_tokens,
-            context_tokens=turn.context_tokens,
-            policy_seconds=turn.policy_seconds,
-            env_seconds=turn.env_seconds,
-            cut=turn.cut,
-        )
-        for number, turn in enumerate(result.turns, start=1)
-    )
-
-
-def _tokens(trajectory: Trajectory) -> TokensRecord:
-    return TokensRecord(token_ids=trajectory.token_ids, action_mask=trajectory.action_mask, logprobs=trajectory.logprobs)
 
 
 def restore(record: AttemptRecord, episode: ScheduledEpisode) -> AttemptResult:

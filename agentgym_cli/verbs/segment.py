@@ -22,7 +22,8 @@ from agentgym_cli.verbs.folders import FROZEN_FILE
 from agentgym_cli.verbs.history import EMPTY, History, Past
 from agentgym_cli.verbs.prepare import Prepared
 from agentgym_cli.verbs.progress import Progress
-from agentgym_cli.verbs.recorder import Recorder, utc_now
+from agentgym_cli.verbs.recorder import Recorder
+from agentgym_cli.verbs.recording import utc_now
 
 HOLD_FILE = ".held"
 _NAMED_DIFFERENCES = 3

@@ -41,7 +41,7 @@ def find_target(request: Request, verb: str) -> Target:
     if not (folder / FROZEN_FILE).is_file():
         if request.resume:
             raise RecipeError(f"{request.target}: expected the folder of a run, with {FROZEN_FILE} in it", f"agentgym {verb} runs/NAME --resume")
-        return _fresh(request.target, request.overrides, allow_drift=request.allow_drift)
+        return _fresh(request.target, request.overrides, verb=verb, allow_drift=request.allow_drift)
     if not request.resume:
         raise RecipeError(f"{folder}: expected a recipe, got the folder of a run", f"agentgym {verb} {folder} --resume continues it")
     if request.runs_dir is not None:
@@ -63,22 +63,22 @@ def _with_given_anew(frozen: Frozen, overrides: Sequence[str], where: str) -> tu
     return parse_frozen(canonical_json(document), where=where), [override for override in overrides if override not in anew]
 
 
-def _fresh(target: str, overrides: Sequence[str], *, allow_drift: bool) -> Target:
+def _fresh(target: str, overrides: Sequence[str], *, verb: str, allow_drift: bool) -> Target:
     """A target for a new run."""
     if target.endswith(".json"):
         frozen, rest = _with_given_anew(read_frozen(find_data(target, where="frozen run")), overrides, target)
         drift = _drift(frozen, rest, target, allow_drift=allow_drift)
-        return Target(frozen=_runnable(frozen), folder=None, drift=drift)
+        return Target(frozen=_runnable(frozen, verb), folder=None, drift=drift)
     resolved = resolve(target, overrides)
-    return Target(frozen=_runnable(freeze(resolved)), folder=None, drift=())
+    return Target(frozen=_runnable(freeze(resolved), verb), folder=None, drift=())
 
 
-def _runnable(frozen: Frozen) -> Frozen:
+def _runnable(frozen: Frozen, verb: str) -> Frozen:
     run = frozen.run
-    if run.engine.kind != "local":
+    if verb == "eval" and run.engine.kind != "local":
         raise TrainerError(
-            f"engine {run.engine.kind}: this version runs the local engine only, and profile {run.profile} asks for another",
-            "name a profile of the local engine, e.g. profile=laptop",
+            f"engine {run.engine.kind}: an evaluation asks a policy that somebody serves, and profile {run.profile} has an engine that serves none",
+            "agentgym eval RECIPE profile=endpoint --endpoint URL evaluates a served model",
         )
     return frozen
 

@@ -25,6 +25,8 @@ from agentgym_cli.verbs.schedules import evaluation_schedule
 from agentgym_cli.verbs.segment import Finished, open_segment
 from agentgym_cli.verbs.stored import Stored, read_stored
 from agentgym_cli.verbs.turns import turn_tokens
+from agentgym_cli.verbs.verl_checks import require_launchable
+from agentgym_cli.verbs.verl_place import settings_of
 from agentgym_cli.verbs.world import open_world
 
 if TYPE_CHECKING:
@@ -39,10 +41,17 @@ def train_policy(request: Request, progress: Progress) -> Finished:
     """
     prepared = prepare(request, verb="train", progress=progress)
     spec = _trainable(prepared)
+    if prepared.run.engine.kind == "verl":
+        settings_of(prepared.run)
+        require_launchable(prepared)
     stored = read_stored(prepared, progress)
     estimate = preflight(prepared, progress)
     require_cheap_checks(prepared, progress)
     prepared = claim_folder(prepared, progress)
+    if prepared.run.engine.kind == "verl":
+        from agentgym_cli.verbs.cluster import train_on_cluster
+
+        return run_interruptible(train_on_cluster(prepared, spec, progress), prepared.resume_command("train"))
     return run_interruptible(_train(prepared, spec, stored, estimate, progress), prepared.resume_command("train"))
 
 
@@ -65,7 +74,7 @@ def _trainable(prepared: Prepared) -> TrainSpec:
     run = prepared.run
     if run.train is None or not (prepared.train_tasks or not plays_training_tasks(run)):
         raise RecipeError(f"{run.name}: expected sections train and tasks.train, got a recipe that only evaluates", "agentgym eval RECIPE")
-    require_engine("local")
+    require_engine(run.engine.kind)
     return run.train
 
 

@@ -27,8 +27,11 @@ class Turns:
     facts: TemplateFacts | None
 
 
-def turns_of(run: Run, *, beside: Sequence[Path]) -> Turns:
+def turns_of(run: Run, *, beside: Sequence[Path], folder: Path | None = None) -> Turns:
     """Read a run's tokenizer and, where its turn format is ``template``, boil the chat template down to a layout.
+
+    Args:
+        folder: of a tokenizer that takes the place of the recipe's.
 
     Raises:
         PolicyError: tokenizer and layout do not fit, or the template's turns follow no rule. One that rewrites history is a fact, no error.
@@ -36,7 +39,7 @@ def turns_of(run: Run, *, beside: Sequence[Path]) -> Turns:
     """
     model = run.policy.own_model
     name, where = (model.path, "policy.model.path") if model.tokenizer is None else (model.tokenizer, "policy.model.tokenizer")
-    folder = find_data(name, beside=beside, where=where)
+    folder = find_data(name, beside=beside, where=where) if folder is None else folder
     tokenizer = read_tokenizer(folder / "tokenizer.json")
     if run.prompt.turn_format != "template":
         return Turns(tokens=TurnTokens(tokenizer, run.prompt.turn_format), folder=folder, template=None, facts=None)
@@ -47,9 +50,9 @@ def turns_of(run: Run, *, beside: Sequence[Path]) -> Turns:
     return Turns(tokens=TurnTokens(tokenizer, layout), folder=folder, template=template, facts=facts)
 
 
-def turn_tokens(run: Run, *, beside: Sequence[Path]) -> TurnTokens:
+def turn_tokens(run: Run, *, beside: Sequence[Path], folder: Path | None = None) -> TurnTokens:
     """The same for a run that plays. Raises PolicyError also for a template that rewrites history where the recipe does not say ``append``."""
-    turns = turns_of(run, beside=beside)
+    turns = turns_of(run, beside=beside, folder=folder)
     if turns.template is not None and (reason := rewritten(run, turns)) is not None:
         raise PolicyError(f"{turns.template.where}: {reason}", "prompt.history=append keeps every turn as it was sampled")
     return turns.tokens

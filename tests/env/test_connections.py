@@ -222,3 +222,15 @@ class RecordingTransport(asyncio.Transport):
 
     def is_closing(self) -> bool:
         return False
+
+
+def test_another_event_loop_carries_calls_too():
+    # A worker of a cluster's engine runs on uvloop, whose transports are no subclasses of asyncio's.
+    uvloop = pytest.importorskip("uvloop")
+
+    async def two_calls() -> list[bytes]:
+        async with serving(WHOLE) as (url, _):
+            return [await asked(url), await asked(url)]
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        assert runner.run(two_calls()) == [b"{}", b"{}"]

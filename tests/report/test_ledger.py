@@ -20,7 +20,7 @@ from agentgym_cli.store.db import Connection
 from agentgym_cli.store.records import Record
 from agentgym_cli.store.rows import ReasonRow, SegmentRow
 from agentgym_cli.store.task_rows import CellRow, SpendingRow
-from agentgym_cli.verbs.recorder import utc_now
+from agentgym_cli.verbs.recording import utc_now
 from tests.report.runs import evaluation, printed, report_of
 from tests.store.builders import make_attempt, make_outcome, make_run, make_scheduled, make_segment, make_turn, settled
 

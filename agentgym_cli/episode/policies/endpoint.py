@@ -15,7 +15,7 @@ from agentgym_cli.episode.policies.endpoint_reply import Said, read_said
 from agentgym_cli.episode.policies.endpoint_transcript import ChatTranscript, ExactTokens, IdsTranscript, Transcript, Wanted
 from agentgym_cli.episode.policies.failures import PolicyProtocol, PolicyUnavailable
 from agentgym_cli.episode.policies.protocol import ContextFull, PolicyReply
-from agentgym_cli.episode.policies.wave import MAX_CHARS_PER_TOKEN
+from agentgym_cli.episode.policies.token_turns import MAX_CHARS_PER_TOKEN
 from agentgym_cli.episode.tokens import TurnTokens
 from agentgym_cli.episode.types import ScheduledEpisode, Trajectory
 from agentgym_cli.recipe.schema.world import BudgetsSpec

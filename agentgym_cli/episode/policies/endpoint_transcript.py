@@ -9,7 +9,7 @@ from typing import Protocol
 from agentgym_cli.env.pointer import Json
 from agentgym_cli.episode.policies.endpoint_reply import Said
 from agentgym_cli.episode.policies.protocol import ContextFull
-from agentgym_cli.episode.policies.wave import MAX_CHARS_PER_TOKEN
+from agentgym_cli.episode.policies.token_turns import MAX_CHARS_PER_TOKEN
 from agentgym_cli.episode.tokens import TrajectoryBuilder, TurnTokens
 from agentgym_cli.episode.types import Trajectory
 

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from agentgym_cli.env.contract import EnvSession
 from agentgym_cli.episode.clock import EpisodeClock
 from agentgym_cli.episode.policies.barrier import Barrier
-from agentgym_cli.episode.policies.protocol import ContextFull, Decoder, PolicyReply, SlotReply, SlotRequest
+from agentgym_cli.episode.policies.protocol import Decoder, PolicyReply, SlotReply, SlotRequest
+from agentgym_cli.episode.policies.token_turns import TokenTurns
 from agentgym_cli.episode.tokens import TrajectoryBuilder, TurnTokens
 from agentgym_cli.episode.types import ScheduledEpisode, Trajectory
 from agentgym_cli.recipe.schema.world import BudgetsSpec
 
-MAX_CHARS_PER_TOKEN = 128
-"""A text with more characters than this for each token of context cannot fit and is not even encoded."""
 LONGEST_PATIENCE_SECONDS = 5.0
 
 
@@ -30,8 +29,8 @@ class WavePolicy:
     ) -> None:
         self.name = name
         self._decoder = decoder
-        self._tokens = tokens
-        self._system_prompt = system_prompt
+        context = min(budgets.context_tokens, decoder.context)
+        self._turns = TokenTurns(tokens, system_prompt=system_prompt, context=context, response=budgets.response_tokens)
         self._budgets = budgets
         self._temperature = temperature
         self._slots: dict[str, int] = {}
@@ -59,37 +58,25 @@ class WavePolicy:
         """Optimizer step of the weights that decode now."""
         return self._decoder.policy_version
 
-    @property
-    def context(self) -> int:
-        """Most tokens of one episode."""
-        return min(self._budgets.context_tokens, self._decoder.context)
-
     def lay_out(self, observation: str, *, first: bool, stop_sampled: bool) -> tuple[int, ...]:
         """Context tokens that an observation adds. Raises ContextFull for a text that cannot fit."""
-        if len(observation) > MAX_CHARS_PER_TOKEN * self.context:
-            raise ContextFull
-        if first:
-            return self._tokens.initial(self._system_prompt, observation)
-        return self._tokens.next(observation, stop_sampled=stop_sampled)
+        return self._turns.lay_out(observation, first=first, stop_sampled=stop_sampled)
 
     async def sample(self, *, slot: int, seed: int, new_tokens: tuple[int, ...], fresh: bool, length: int) -> SlotReply:
         """Feed ``new_tokens`` behind the ``length`` tokens there are and sample one response. Raises ContextFull, PolicyError."""
-        room = self.context - length - len(new_tokens)
-        if room < 1:
-            raise ContextFull
         request = SlotRequest(
             slot=slot,
             new_tokens=new_tokens,
             fresh=fresh,
             seed=seed,
-            max_new=min(self._budgets.response_tokens, room),
+            max_new=self._turns.room(length + len(new_tokens)),
             temperature=self._temperature,
         )
         return await self._barrier.reply(request)
 
     def text_of(self, reply: SlotReply) -> str:
         """What the sampled tokens say."""
-        return self._tokens.decode_action(reply.token_ids)
+        return self._turns.text_of(reply.token_ids)
 
 
 class WaveEpisode:

@@ -8,6 +8,8 @@ from pydantic import Field
 
 from agentgym_cli.recipe.schema.base import Count, Name, NonNegative, section
 
+VerlKey = Annotated[str, Field(max_length=2000, pattern=r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z0-9_]+)*=.*$")]
+
 
 @section
 class EngineSpec:
@@ -48,6 +50,9 @@ class ClusterSpec:
     """Least memory of each GPU, in GiB; 0 takes any."""
     tensor_parallel: Count = 1
     """GPUs that share one copy of the policy while it samples."""
+    verl: tuple[VerlKey, ...] = ()
+    """Further keys of verl's configuration as ``KEY=VALUE`` in its own words; they win over what this program sets. ``verl.KEY=VALUE`` on the
+    command line adds one."""
     ray_address: Annotated[str, Field(min_length=1)] | None = None
     """Address of a running Ray cluster; None starts Ray on this machine. Outside the digest."""
 

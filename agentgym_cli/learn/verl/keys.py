@@ -1,0 +1,60 @@
+"""The keys of verl's configuration: those of the version that this program speaks, and those of the verl that is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+
+import yaml
+
+from agentgym_cli.recipe.wording import asked, shown
+
+VERSION = "0.9.1"
+KNOWN = Path(__file__).parent / f"keys-{VERSION}.txt"
+"""One key a line, sorted: the leaves of verl's own generated reference, but for the classes (``_target_``) that verl makes of its sections."""
+REFERENCE = Path("trainer/config/_generated_ppo_trainer.yaml")
+"""verl's reference, inside its package."""
+OPEN = (
+    "actor_rollout_ref.actor.fsdp_config.mixed_precision",
+    "actor_rollout_ref.model.override_config",
+    "actor_rollout_ref.rollout.enable_sleep_mode",
+    "actor_rollout_ref.rollout.engine_kwargs.vllm",
+    "critic.model.override_config",
+    "ray_kwargs.ray_init",
+)
+"""Sections that take keys which the reference does not list; verl hands them on to others."""
+
+
+def known_keys() -> frozenset[str]:
+    """Keys of verl 0.9.1."""
+    return frozenset(KNOWN.read_text(encoding="utf-8").split())
+
+
+def installed_keys() -> frozenset[str] | None:
+    """Keys of the verl that is installed, read from its reference without importing it; None where there is none."""
+    found = find_spec("verl")
+    if found is None or not found.submodule_search_locations:
+        return None
+    text = (Path(next(iter(found.submodule_search_locations))) / REFERENCE).read_text(encoding="utf-8")
+    return frozenset(key for key in _leaves(yaml.safe_load(text)) if not key.endswith("_target_"))
+
+
+def unknown(key: str, keys: frozenset[str]) -> str | None:
+    """``expected ..., got ...`` for a key that verl does not have; None for one that it has or that an open section takes."""
+    if key in keys or in_open_section(key):
+        return None
+    return f"expected a key of verl {VERSION}, got {shown(key)}{asked(key, sorted(keys), before='; ')}"
+
+
+def in_open_section(key: str) -> bool:
+    """Whether verl hands the key on without knowing it."""
+    return any(key == section or key.startswith(f"{section}.") for section in OPEN)
+
+
+def _leaves(node: object, path: str = "") -> Iterator[str]:
+    if isinstance(node, Mapping) and node:
+        for name, value in node.items():
+            yield from _leaves(value, f"{path}.{name}" if path else str(name))
+    else:
+        yield path

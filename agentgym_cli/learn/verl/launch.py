@@ -1,0 +1,173 @@
+"""verl as a process: started, watched, and ended with all that it started. Knows no recipe and no record; imports no verl."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import re
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from uuid import uuid4
+
+from agentgym_cli.errors import AgentgymError, TrainerError
+from agentgym_cli.recipe.resolve import whole_environment
+
+MODULE = "verl.trainer.main_ppo"
+MARK = "AGENTGYM_LAUNCH"
+"""Variable that every process of one launch has, with the launch's own value: what has it is ours to end, and nothing else is."""
+MARK_FILE = "launch"
+"""In the working folder: the value of the last launch."""
+START_SECONDS = 1800.0
+"""For which verl may take to load models and servers before the first phase of a step."""
+LEAST_SECONDS = 600.0
+TIMES_P95 = 5.0
+GRACE_SECONDS = 20.0
+LOOK_SECONDS = 0.25
+_TAIL_BYTES = 200_000
+_MEMORY = re.compile(r"(?:CUDA )?out of memory|OutOfMemoryError|No available memory for the cache blocks|ray\.exceptions\.OutOfMemory", re.IGNORECASE)
+_ERROR = re.compile(r"^(?:\S+ )?(?:\w+\.)*(\w*(?:Error|Exception)): (.+)$")
+START = "start"
+
+
+@dataclass(slots=True)
+class Watch:
+    """The phases that a run has been through, and how long each may take: the larger of ten minutes and five times the 95th percentile so far."""
+
+    now: float
+    phase: str = START
+    step: int = 0
+    seconds: dict[str, list[float]] = field(default_factory=dict)
+    """Durations of each phase that is over."""
+    stop: AgentgymError | None = None
+    """Why the run is to be ended, once a worker said so."""
+
+    def mark(self, phase: str, step: int, now: float) -> None:
+        """A phase begins, and the one before it is over."""
+        self.seconds.setdefault(self.phase, []).append(now - self.now)
+        self.phase, self.step, self.now = phase, step, now
+
+    def moved(self, now: float) -> None:
+        """Something of the present phase is done: episodes may take as long as they keep ending."""
+        self.now = now
+
+    def bound(self) -> float:
+        """Most seconds that the present phase may go without a word."""
+        if self.phase == START:
+            return START_SECONDS
+        known = sorted(self.seconds.get(self.phase, ()))
+        p95 = known[math.ceil(0.95 * len(known)) - 1] if known else 0.0
+        return max(LEAST_SECONDS, TIMES_P95 * p95)
+
+    def stalled(self, now: float) -> str | None:
+        """What stands still, in a sentence; None while nothing does."""
+        if now - self.now <= self.bound():
+            return None
+        return f"phase {self.phase!r} of step {self.step}: expected it to go on within {self.bound():.0f} s, got no sign for {now - self.now:.0f} s"
+
+
+async def run_verl(arguments: Sequence[str], *, folder: Path, variables: Mapping[str, str], log: Path, watch: Watch) -> None:
+    """Run verl to its end; whatever happens, none of its processes is left behind.
+
+    Args:
+        folder: working folder of the processes.
+        variables: set beside the environment of this process.
+        log: gets all output.
+
+    Raises:
+        TrainerError: verl failed, or a phase stood still.
+        AgentgymError: what a worker ended the run with.
+    """
+    mark = uuid4().hex
+    await end_left_over(folder)
+    (folder / MARK_FILE).write_text(mark, encoding="utf-8")
+    clock = asyncio.get_running_loop().time
+    with log.open("ab") as output:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            MODULE,
+            *arguments,
+            cwd=folder,
+            env={**whole_environment(), **variables, MARK: mark},
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=output,
+            stderr=asyncio.subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            code = await _until_over(process, watch)
+        finally:
+            await end_all(mark, patience=GRACE_SECONDS)
+            await process.wait()
+    if watch.stop is not None:
+        raise watch.stop
+    if code is None:
+        raise TrainerError(
+            f"verl: {watch.stalled(clock())}; its processes were ended", f"{log} has what they said; agentgym train RUN --resume goes on"
+        )
+    if code != 0:
+        raise failure_of(log, code)
+
+
+async def _until_over(process: asyncio.subprocess.Process, watch: Watch) -> int | None:
+    """The exit status; None where a phase stands still or a worker ended the run."""
+    time = asyncio.get_running_loop().time
+    while watch.stop is None and watch.stalled(time()) is None:
+        try:
+            return await asyncio.wait_for(asyncio.shield(process.wait()), timeout=0.5)
+        except TimeoutError:
+            continue
+    return None
+
+
+def failure_of(log: Path, code: int) -> TrainerError:
+    """What verl's output says about its end."""
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
+        lines = [line.strip() for line in file.read().decode(errors="replace").splitlines()]
+    said = next((match for line in reversed(lines) if (match := _ERROR.match(re.sub(r"^\(.*?\)\s*", "", line)))), None)
+    words = f"{said[1]}: {said[2][:300]}" if said else next((line[:300] for line in reversed(lines) if line), "nothing")
+    if any(_MEMORY.search(line) for line in lines):
+        return TrainerError(
+            f"verl: expected to fit in memory, got {words}",
+            "lower actor_rollout_ref.rollout.gpu_memory_utilization or raise cluster.tensor_parallel (sampling), "
+            "lower actor_rollout_ref.actor.ppo_max_token_len_per_gpu (training); agentgym capacity RECIPE shows what each needs",
+        )
+    return TrainerError(f"verl: expected exit status 0, got {code}: {words}", f"{log} has all that it said; agentgym train RUN --resume goes on")
+
+
+async def end_left_over(folder: Path) -> None:
+    """End what an earlier launch in this folder left, whose launcher was killed before it could."""
+    place = folder / MARK_FILE
+    if place.exists():
+        await end_all(place.read_text(encoding="utf-8"), patience=GRACE_SECONDS)
+
+
+async def end_all(mark: str, *, patience: float) -> None:
+    """End every process of a launch: asked first, killed after ``patience`` seconds. Processes of others are never touched."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        for process in processes_of(mark):
+            with suppress(ProcessLookupError):
+                os.kill(process, number)
+        for _ in range(math.ceil(patience / LOOK_SECONDS)):
+            if not processes_of(mark):
+                return
+            await asyncio.sleep(LOOK_SECONDS)
+
+
+def processes_of(mark: str) -> list[int]:
+    """Processes of this machine that have the launch's mark; none where the system has no /proc."""
+    wanted = f"{MARK}={mark}".encode()
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            if wanted in (place / "environ").read_bytes().split(b"\0") and (place / "stat").read_text().rsplit(")", 1)[1].split()[0] != "Z":
+                found.append(int(place.name))
+        except OSError:
+            continue
+    return found

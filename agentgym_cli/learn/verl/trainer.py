@@ -1,0 +1,142 @@
+"""verl's synchronous trainer, which says in which phase it is, what each step measured, and what each checkpoint belongs to."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import transfer_queue as tq
+from verl.trainer.ppo.checkpoint_callback import CheckpointCallback
+from verl.trainer.ppo.v1.trainer_base import register_trainer
+from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
+from verl.utils import tensordict_utils
+
+from agentgym_cli.learn.verl import estimator
+from agentgym_cli.learn.verl.settings import LOOP
+from agentgym_cli.learn.verl.setup import Setup, setup_of_loops
+from agentgym_cli.recipe.frozen_file import read_frozen
+from agentgym_cli.recipe.schema.algorithms import OnlineSpec
+from agentgym_cli.store.desk import say_once
+
+DIGEST_FILE = "agentgym.json"
+"""Beside a checkpoint that is complete: the run's digest and the step."""
+
+
+def _setup(config: Any) -> Setup:
+    return setup_of_loops(Path(config.actor_rollout_ref.rollout.agent.agent_loop_config_path))
+
+
+class ToldTrainer(PPOTrainerSync):
+    """The trainer that ``trainer.v1.trainer_mode`` names; for verl itself its mode is ``sync``."""
+
+    def __init__(self, config: Any) -> None:
+        self._setup_told = _setup(config)
+        config.trainer.v1.trainer_mode = "sync"
+        super().__init__(config)
+        train = read_frozen(Path(self._setup_told.frozen)).run.train
+        assert train is not None and isinstance(train.algorithm, OnlineSpec), "the launcher starts nothing else"
+        estimator.register(train.algorithm)
+
+    def on_init_end(self) -> None:
+        """The first weights go to the servers."""
+        self._mark("first weights")
+        super().on_init_end()
+
+    def on_step_begin(self) -> None:
+        """A step's episodes are played."""
+        self._mark("episodes")
+        super().on_step_begin()
+
+    def on_sample_end(self) -> None:
+        """The episodes are over, the update begins."""
+        super().on_sample_end()
+        self._mark("update")
+
+    def on_step_end(self) -> None:
+        """New weights go to the servers."""
+        self._mark("weights to servers")
+        super().on_step_end()
+        self._mark("metrics")
+
+    def on_validate_begin(self) -> None:
+        """An evaluation begins."""
+        self._mark("evaluation")
+        super().on_validate_begin()
+
+    def on_validate_end(self) -> None:
+        """And is over."""
+        super().on_validate_end()
+        self._mark("evaluation over")
+
+    def _save_checkpoint(self) -> None:
+        self._mark("checkpoint")
+        super()._save_checkpoint()
+
+    def _validate(self) -> dict[str, float]:
+        """Play an evaluation. Its numbers are in the store, by our accounting; verl's own would need a trajectory of every episode, failed or not."""
+        played = 0
+        for batch_dict in self.val_dataloader:
+            batch_dict["uid"] = np.array([str(uuid4()) for _ in range(len(batch_dict["raw_prompt"]))], dtype=object)
+            batch = tensordict_utils.get_tensordict(batch_dict)
+            tensordict_utils.assign_non_tensor_data(batch, "global_steps", self.global_steps)
+            tensordict_utils.assign_non_tensor_data(batch, "validate", True)
+            tags = [{"is_prompt": True, "status": "pending", "global_steps": self.global_steps} for _ in range(len(batch))]
+            tq.kv_batch_put(keys=list(batch["uid"]), partition_id="val", tags=tags)
+            self.agent_loop_manager.generate_sequences(batch)
+            done, _ = self.replay_buffer.sample(global_steps=self.global_steps, partition_id="val", batch_size=len(batch))
+            played += len(done.keys)
+            if done.keys:
+                tq.kv_clear(keys=done.keys, partition_id=done.partition_id)
+        return {"agentgym/evaluated": float(played)}
+
+    def _compute_old_log_prob(self, batch: Any, metrics: dict[str, Any]) -> Any:
+        batch = super()._compute_old_log_prob(batch, metrics=metrics)
+        fields = ["old_log_probs", "rollout_log_probs", "response_mask"]
+        data = tq.kv_batch_get(keys=batch.keys, partition_id=batch.partition_id, select_fields=fields)
+        padded = {name: data[name].to_padded_tensor(0.0) for name in fields}
+        apart = (padded["old_log_probs"] - padded["rollout_log_probs"]).abs()[padded["response_mask"].bool()]
+        metrics["agentgym/logp_difference_max"] = float(apart.max()) if apart.numel() else None
+        return batch
+
+    def _compute_metrics(self, batch: Any, metrics: dict[str, Any], timing_raw: dict[str, float], global_steps: int, epoch: int) -> None:
+        super()._compute_metrics(batch, metrics, timing_raw, global_steps=global_steps, epoch=epoch)
+        padded = sum(bool(tag.get("is_padding", False)) for tag in batch.tags)
+        own = {"agentgym/trajectories": len(batch.tags) - padded, "agentgym/padding": padded}
+        say_once(self._setup_told.desk, "metrics", step=int(global_steps), values=numbers({**metrics, **own}))
+
+    def _mark(self, phase: str) -> None:
+        say_once(self._setup_told.desk, "mark", phase=phase, step=int(self.global_steps))
+
+
+class CheckpointDigest(CheckpointCallback):
+    """Puts the run's digest beside a checkpoint that verl has written, and says so."""
+
+    def on_save(self, trainer: Any, global_step: int, checkpoint_dir: str, async_save: bool = False, **kwargs: Any) -> None:
+        """See verl."""
+        setup = _setup(self.config)
+        aside, place = (Path(checkpoint_dir) / name for name in (f".{DIGEST_FILE}", DIGEST_FILE))
+        document = {"digest": read_frozen(Path(setup.frozen)).digest, "step": int(global_step), "ranks": int(trainer.actor_rollout_wg.world_size)}
+        aside.write_text(json.dumps(document, sort_keys=True) + "\n", encoding="utf-8")
+        aside.replace(place)
+        say_once(setup.desk, "checkpoint", step=int(global_step), path=checkpoint_dir)
+
+
+def numbers(metrics: dict[str, Any]) -> dict[str, float | None]:
+    """Metrics as plain numbers; one that is not finite is None, what is no number is left out."""
+    found: dict[str, float | None] = {}
+    for name, value in metrics.items():
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            continue
+        found[name] = number if math.isfinite(number) else None
+    return found
+
+
+def register() -> None:
+    """Make the trainer known to verl under our name."""
+    register_trainer(LOOP)(ToldTrainer)

@@ -1,0 +1,295 @@
+"""``agentgym train`` on verl: everything cheap first, then one launch, watched, whose records come back through one writer."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from agentgym_cli.episode.types import Outcome, ScheduledEpisode, Task
+from agentgym_cli.errors import Interrupted, PolicyError, StoreError, TrainerError
+from agentgym_cli.learn.schedules import horizon_at, stage_at, tasks_at
+from agentgym_cli.learn.verl.launch import Watch, run_verl
+from agentgym_cli.learn.verl.rows import TRAIN, evaluation_rows, training_rows, write_rows
+from agentgym_cli.learn.verl.settings import Launch, arguments, settings
+from agentgym_cli.learn.verl.setup import Setup, write_loops
+from agentgym_cli.recipe.data import try_find
+from agentgym_cli.recipe.schema.learning import TrainSpec
+from agentgym_cli.store.codec import decode, encode
+from agentgym_cli.store.desk import Address, open_desk
+from agentgym_cli.store.records import AttemptRecord, OutcomeRecord
+from agentgym_cli.verbs.cluster_metrics import step_metrics
+from agentgym_cli.verbs.degraded import InfraShare
+from agentgym_cli.verbs.devices import shape_of
+from agentgym_cli.verbs.history import History
+from agentgym_cli.verbs.home import keep_observed
+from agentgym_cli.verbs.play import Tally, infra_share
+from agentgym_cli.verbs.prepare import Prepared
+from agentgym_cli.verbs.progress import Progress
+from agentgym_cli.verbs.recorder import Recorder
+from agentgym_cli.verbs.schedules import evaluation_schedule, training_schedule
+from agentgym_cli.verbs.segment import Finished, open_segment
+from agentgym_cli.verbs.verl_checkpoints import VerlCheckpoint, last_verl_checkpoint
+from agentgym_cli.verbs.verl_checks import require_same_ranks
+from agentgym_cli.verbs.verl_place import FOLDER, launch_of, rehearses
+from agentgym_cli.verbs.world import open_world
+
+SITE = "agentgym_cli.verbs.site:open_site"
+UNPROVEN = "NCCL, CUDA IPC, vLLM's sleep mode, flash attention, tensor parallelism and the memory of real weights"
+"""What a rehearsal on a CPU cannot prove."""
+
+
+async def train_on_cluster(prepared: Prepared, spec: TrainSpec, progress: Progress) -> Finished:
+    """One segment of a run on verl, from its last checkpoint or from the start."""
+    found = last_verl_checkpoint(prepared.folder / FOLDER, digest=prepared.frozen.digest) if prepared.resumed else None
+    resumed_from = None if not prepared.resumed else -1 if found is None else found.step
+    if found is not None and prepared.run.cluster is not None:
+        require_same_ranks(prepared.run.cluster, found.ranks)
+    with open_segment(prepared, verb="train", policy="verl", resumed_from_step=resumed_from, progress=progress) as (recorder, history):
+        work = _Work(prepared, spec, found, recorder, history, progress)
+        if found is not None and found.step == spec.steps and not work.left_to_evaluate():
+            progress.note("resume", f"nothing is left to do: all {spec.steps} steps and the evaluation behind them are recorded")
+        else:
+            await work.launch()
+    return Finished(prepared=prepared, degraded=work.infra.sentence(), store_trouble=recorder.store_trouble)
+
+
+class _Work:
+    """One launch: what goes in, what comes back, and what that means for the run."""
+
+    def __init__(
+        self, prepared: Prepared, spec: TrainSpec, found: VerlCheckpoint | None, recorder: Recorder, history: History, progress: Progress
+    ) -> None:
+        self._prepared, self._spec, self._found = prepared, spec, found
+        self._recorder, self._history, self._progress = recorder, history, progress
+        self._folder = prepared.folder.absolute() / FOLDER
+        self._scheduled: set[str] = set(history.scheduled)
+        self._tallies: dict[tuple[str, int], Tally] = {}
+        self._watch = Watch(now=asyncio.get_running_loop().time())
+        self._done = 0 if found is None else found.step
+        self.infra: InfraShare = infra_share(prepared.run, history)
+
+    def left_to_evaluate(self) -> dict[str, tuple[Task, ...]]:
+        """Tasks by split of the evaluation that is due now, of which a sample has no outcome yet."""
+        phase = "eval_before" if self._done == 0 else "eval_after" if self._done == self._spec.steps else None
+        if phase is None:
+            return {}
+        wanted = {episode.task.id for episode in self._evaluation(phase, self._done) if episode.id not in self._history.outcomes}
+        left = {name: tuple(task for task in tasks if task.id in wanted) for name, tasks in self._limited().items()}
+        return {name: tasks for name, tasks in left.items() if tasks}
+
+    async def launch(self) -> None:
+        """Serve the world, write everything down, run verl to its end."""
+        run, prepared = self._prepared.run, self._prepared
+        tasks = [*prepared.train_tasks, *(task for split in prepared.evaluation_tasks.values() for task in split)]
+        async with (
+            open_world(
+                run.env,
+                prepared.dialect,
+                run.budgets,
+                run.retry,
+                tasks,
+                slots=run.engine.slots,
+                oracle=False,
+                recorder=self._recorder,
+                progress=self._progress,
+            ) as world,
+            open_desk(self._take, broken=self._broken) as desk,
+            self._loading(),
+        ):
+            keep_observed(prepared, world.observed)
+            await self._run(world.urls, desk)
+
+    async def _run(self, urls: Sequence[str], desk: Address) -> None:
+        run, folder = self._prepared.run, self._folder
+        folder.mkdir(exist_ok=True)
+        left = self.left_to_evaluate()
+        launch = launch_of(
+            run,
+            name=self._prepared.name,
+            model=self._model(),
+            folder=folder,
+            resume_from=None if self._found is None else self._found.folder,
+            evaluate_first=bool(left),
+            evaluate_only=self._done == self._spec.steps,
+        )
+        self._write_rows(launch, left)
+        tokenizer = self._rehearsal_model(Path(launch.model)) if rehearses(self._prepared.run) else self._prepared.tokenizer_folder
+        setup = folder / "setup.json"
+        Setup(
+            frozen=str(self._prepared.folder.absolute() / "frozen.json"),
+            run=self._prepared.name,
+            segment=self._recorder.segment,
+            tokenizer=str(tokenizer),
+            urls=tuple(urls),
+            rows={TRAIN: launch.train_rows, "evaluation": launch.evaluation_rows},
+            desk=desk,
+            slots=run.engine.slots,
+        ).write(setup)
+        write_loops(Path(launch.loops), site=SITE, setup=setup)
+        found = settings(run, launch)
+        words = arguments(found)
+        (folder / f"command-{self._recorder.segment}.txt").write_text("\n".join(words) + "\n", encoding="utf-8")
+        log = folder / f"verl-{self._recorder.segment}.log"
+        self._progress.note("verl", f"starts Ray and vLLM, which takes minutes; what they say: {_short(log)}")
+        self._progress.begin("train", self._spec.steps, "step", done=self._done)
+        try:
+            await run_verl(words, folder=folder, variables=launch.variables, log=log, watch=self._watch)
+        finally:
+            self._progress.end()
+        self._require_done()
+
+    def _require_done(self) -> None:
+        """verl says that it succeeded; whether it did what was planned is another question."""
+        if self._done != self._spec.steps or last_verl_checkpoint(self._folder, digest=self._prepared.frozen.digest) is None:
+            raise TrainerError(
+                f"verl: expected {self._spec.steps} steps and the last one's checkpoint, got {self._done} steps", f"see {self._folder}"
+            )
+
+    def _write_rows(self, launch: Launch, left: Mapping[str, tuple[Task, ...]]) -> None:
+        run = self._prepared.run
+        write_rows(Path(launch.train_rows), training_rows(self._prepared.train_tasks, self._spec, run.horizon, seed=run.seed))
+        # verl reads an evaluation's rows once, and asks for them at each one: those of a resume must be whole where another follows.
+        splits = left if launch.evaluate_only else self._limited()
+        write_rows(Path(launch.evaluation_rows), evaluation_rows(splits, horizon=run.evaluation.horizon, limit=None))
+
+    def _model(self) -> str:
+        """Folder of the model that is trained, or its name where it is on no disk here."""
+        if rehearses(self._prepared.run):
+            return str(self._folder / "model")
+        name = self._prepared.run.policy.own_model.path
+        found = try_find(name, beside=self._prepared.frozen.beside)
+        return name if found is None else str(found.absolute())
+
+    def _rehearsal_model(self, place: Path) -> Path:
+        """A tiny model in place of the recipe's, and its tokenizer."""
+        from agentgym_cli.episode.layouts import LAYOUTS
+        from agentgym_cli.learn.verl.tiny import make_tiny
+
+        run, beside = self._prepared.run, self._prepared.frozen.beside
+        model = run.policy.own_model
+        own = try_find(model.tokenizer or model.path, beside=beside)
+        if run.prompt.turn_format == "template" and own is None:
+            raise PolicyError("rehearsal: expected the tokenizer of a chat template on this machine, got none", "set prompt.turn_format=chatml")
+        if self._found is None or not (place / "config.json").is_file():
+            shutil.rmtree(place, ignore_errors=True)
+            layout = LAYOUTS["chatml" if run.prompt.turn_format == "template" else run.prompt.turn_format]
+            count = make_tiny(place, kind=self._kind(), tokenizer=own, layout=layout, context=run.budgets.context_tokens, seed=run.seed)
+            told = "a token is a byte" if own is None else f"the tokenizer of {model.tokenizer or model.path}"
+            self._progress.note("model", f"{count:,} weights in place of {model.path}; {told}")
+        self._progress.note("rehearsal", f"not proven on a CPU: {UNPROVEN}")
+        return place
+
+    def _kind(self) -> str:
+        shape, _ = shape_of(self._prepared.run, self._prepared.frozen.beside)
+        return "qwen3" if shape.head_norms else "qwen2" if shape.biased else "llama"
+
+    @asynccontextmanager
+    async def _loading(self) -> AsyncIterator[None]:
+        """Load records into the store now and then, for whoever reads while the run lives."""
+
+        async def now_and_then() -> None:
+            while True:
+                await asyncio.sleep(1.0)
+                self._recorder.load_if_due()
+
+        task = asyncio.ensure_future(now_and_then())
+        try:
+            yield
+        finally:
+            task.cancel()
+
+    def _broken(self, trouble: StoreError) -> None:
+        self._watch.stop = self._watch.stop or trouble
+
+    def _take(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """What a worker hands in; see ``WorkerSite`` and ``ToldTrainer``."""
+        handlers = {
+            "begin": self._begin,
+            "recorded": self._recorded,
+            "record": self._record,
+            "server": self._server,
+            "stop": self._stop,
+            "mark": self._mark,
+            "metrics": self._metrics,
+            "checkpoint": self._checkpoint,
+        }
+        return handlers[message["do"]](message) or {}
+
+    def _begin(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """Write the schedule of a step or of an evaluation down, once."""
+        step = int(message["step"])
+        if message["phase"] == TRAIN:
+            phase, schedule = TRAIN, self._training(step)
+        else:
+            phase = "eval_before" if step == 0 else "eval_after" if step == self._spec.steps else "eval_during"
+            schedule = self._evaluation(phase, step)
+        new = [episode for episode in schedule if episode.id not in self._scheduled]
+        if new:
+            self._recorder.schedule(new)
+            self._scheduled.update(episode.id for episode in new)
+        return {"phase": phase, "step": step}
+
+    def _recorded(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        episode = str(message["episode"])
+        attempts = self._history.attempts.get(episode, ())
+        return {"outcome": self._history.outcomes.get(episode), "attempts": [encode(record).decode() for record in attempts]}
+
+    def _record(self, message: Mapping[str, Any]) -> None:
+        record = decode(str(message["line"]).encode())
+        if isinstance(record, AttemptRecord):
+            self._recorder.attempted(record)
+        else:
+            assert isinstance(record, OutcomeRecord), "workers make attempts and outcomes"
+            self._recorder.write(record)
+            self.infra.count(record.episode, Outcome(record.outcome))
+        self._watch.moved(asyncio.get_running_loop().time())
+
+    def _server(self, message: Mapping[str, Any]) -> None:
+        text = f"{message['url']}: {message['event']}"
+        self._recorder.server_said(message["url"], message["event"], message["cause"], message["detail"])
+        self._progress.warn(text if message["event"] == "closed" else f"{text}: {message['detail']}")
+
+    def _stop(self, message: Mapping[str, Any]) -> None:
+        kind = Interrupted if message["interrupted"] else TrainerError
+        self._watch.stop = self._watch.stop or kind(str(message["message"]))
+
+    def _mark(self, message: Mapping[str, Any]) -> None:
+        self._watch.mark(str(message["phase"]), int(message["step"]), asyncio.get_running_loop().time())
+        self._progress.advance(self._done, {"phase": str(message["phase"])})
+
+    def _metrics(self, message: Mapping[str, Any]) -> None:
+        step, horizon = int(message["step"]), self._prepared.run.horizon
+        values = step_metrics(message["values"])
+        own = {"horizon": horizon_at(horizon, step), "stage": stage_at(horizon, step), "verl_step": step, "policy_version": step - 1}
+        self._recorder.metrics(TRAIN, step, {**own, **values})
+        self._done = step
+        self._progress.advance(step, {"horizon": own["horizon"], "reward": values.get("reward_mean")})
+
+    def _checkpoint(self, message: Mapping[str, Any]) -> None:
+        path = Path(str(message["path"])).relative_to(self._prepared.folder.absolute())
+        self._recorder.sync()
+        self._recorder.checkpoint(int(message["step"]), str(path), self._prepared.frozen.digest)
+
+    def _training(self, step: int) -> list[ScheduledEpisode]:
+        run = self._prepared.run
+        drawn = tasks_at(self._prepared.train_tasks, run.seed, step, self._spec.tasks_per_step)
+        return training_schedule(drawn, step=step, group_size=self._spec.algorithm.group_size, horizon=horizon_at(run.horizon, step))
+
+    def _evaluation(self, phase: str, step: int) -> list[ScheduledEpisode]:
+        wanted = self._prepared.run.evaluation
+        return evaluation_schedule(
+            self._prepared.evaluation_tasks, phase=phase, step=step, samples=wanted.samples_per_task, horizon=wanted.horizon, limit=wanted.limit
+        )
+
+    def _limited(self) -> dict[str, tuple[Task, ...]]:
+        limit = self._prepared.run.evaluation.limit
+        return {name: tasks[:limit] for name, tasks in self._prepared.evaluation_tasks.items()}
+
+
+def _short(path: Path) -> Path:
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path

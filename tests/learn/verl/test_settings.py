@@ -1,0 +1,122 @@
+"""Every key of verl's that a run sets is one that verl has, is from the field that the table names, and reaches Hydra as it was meant."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentgym_cli.errors import RecipeError
+from agentgym_cli.learn.verl.keys import OPEN, installed_keys, known_keys, unknown
+from agentgym_cli.learn.verl.settings import Launch, Setting, Value, Verbatim, arguments, settings, table
+from agentgym_cli.recipe.resolve import resolve
+
+LAUNCH = Launch(
+    name="a-run",
+    model="/models/it's",
+    train_rows="/r/train",
+    evaluation_rows="/r/evaluation",
+    loops="/r/loops",
+    checkpoints="/r/checkpoints",
+    resume_from=None,
+    evaluate_first=True,
+    evaluate_only=False,
+    variables={"HF_HUB_OFFLINE": "1"},
+)
+
+
+def found(*overrides: str, profile: str = "gpu") -> dict[str, Value]:
+    run = resolve("textcraft_grpo.yaml", [f"profile={profile}", *overrides], installed=lambda _: "1").run
+    return {each.key: each.value for each in settings(run, LAUNCH)}
+
+
+def test_every_key_is_one_that_verl_has_or_hands_on() -> None:
+    keys = known_keys()
+    assert [key for key, _ in table() if unknown(key, keys) is not None] == []
+    assert len({key for key, _ in table()}) == len(list(table()))
+
+
+def test_no_open_section_is_a_key_by_itself_with_a_value() -> None:
+    # What is open and what is listed are two things, but for sections that the reference shows empty.
+    empty = {"actor_rollout_ref.model.override_config", "actor_rollout_ref.rollout.engine_kwargs.vllm", "critic.model.override_config"}
+    assert {key for key in OPEN if key in known_keys()} == empty
+
+
+@pytest.mark.verl
+def test_the_keys_that_are_shipped_are_those_of_the_verl_that_is_installed() -> None:
+    assert installed_keys() == known_keys()
+
+
+def test_the_released_settings_reach_verl() -> None:
+    got = found()
+    expected = {
+        "trainer.total_training_steps": 330,
+        "data.train_batch_size": 32,
+        "actor_rollout_ref.actor.ppo_mini_batch_size": 8,
+        "actor_rollout_ref.actor.optim.lr": 1e-6,
+        "actor_rollout_ref.actor.use_kl_loss": True,
+        "actor_rollout_ref.actor.kl_loss_coef": 0.001,
+        "actor_rollout_ref.actor.kl_loss_type": "low_var_kl",
+        "actor_rollout_ref.actor.entropy_coeff": 0.001,
+        "actor_rollout_ref.actor.loss_agg_mode": "seq-mean-token-mean",
+        "actor_rollout_ref.rollout.n": 8,
+        "actor_rollout_ref.rollout.max_model_len": 10752,
+        "actor_rollout_ref.rollout.temperature": 1.0,
+        "algorithm.adv_estimator": "agentgym",
+        "algorithm.use_kl_in_reward": False,
+        "critic.enable": False,
+        "trainer.n_gpus_per_node": 8,
+        "trainer.device": "cuda",
+    }
+    assert {key: got[key] for key in expected} == expected
+
+
+def test_no_key_of_a_rehearsal_reaches_a_gpu() -> None:
+    rehearsed, real = found(profile="rehearsal"), found()
+    assert {key for key in rehearsed if key not in real} >= {"ray_kwargs.ray_init.num_gpus", "actor_rollout_ref.rollout.enforce_eager"}
+    assert rehearsed["trainer.device"] == "cpu"
+
+
+def test_ppo_has_a_critic_and_others_have_none() -> None:
+    algorithm = "train.algorithm={kind: ppo, critic_learning_rate: 1e-5, gae_lambda: 0.95, discount: 0.99, critic_warmup_steps: 3}"
+    got = found(algorithm, "train.tasks_per_step=32", "train.updates_per_step=4")
+    assert (got["algorithm.adv_estimator"], got["critic.enable"], got["critic.optim.lr"]) == ("gae", True, 1e-5)
+    assert (got["algorithm.lam"], got["algorithm.gamma"]) == (0.95, 0.99)
+    # Steps 1 to 3 update the critic alone.
+    assert got["trainer.critic_warmup"] == 4
+    assert not any(key.startswith("critic.optim") for key in found())
+
+
+def test_a_key_in_verls_own_words_wins_and_is_spelled_as_it_was() -> None:
+    override = "cluster.verl=['actor_rollout_ref.rollout.gpu_memory_utilization=0.6', 'actor_rollout_ref.actor.optim.lr=3e-7']"
+    got = found(override)
+    assert got["actor_rollout_ref.actor.optim.lr"] == "3e-7"
+    words = arguments([Setting(key="actor_rollout_ref.rollout.gpu_memory_utilization", value=Verbatim("0.6"), source="")])
+    assert words == ["actor_rollout_ref.rollout.gpu_memory_utilization=0.6"]
+
+
+def test_a_key_that_verl_does_not_know_is_refused_before_anything_starts() -> None:
+    with pytest.raises(RecipeError, match=r"cluster\.verl\[0\]: expected a key of verl 0\.9\.1, got 'trainer\.save_frequency'") as refused:
+        found("cluster.verl=[trainer.save_frequency=1]")
+    assert "trainer.save_freq" in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("value", "spelled"),
+    [
+        (None, "null"),
+        (True, "true"),
+        (False, "false"),
+        (5e-7, "5e-07"),
+        (1_000_000_000.0, "1000000000.0"),
+        ("a b", "'a b'"),
+        ("it's ${x} \\", r"'it\'s ${x} \\'"),
+        (("console", "file"), "['console','file']"),
+        ((), "[]"),
+    ],
+)
+def test_values_are_spelled_in_hydras_grammar(value: Value, spelled: str) -> None:
+    assert arguments([Setting(key="trainer.logger", value=value, source="")]) == [f"trainer.logger={spelled}"]
+
+
+def test_what_the_reference_does_not_list_is_added() -> None:
+    words = arguments([Setting(key="ray_kwargs.ray_init.num_gpus", value=2, source="")])
+    assert words == ["+ray_kwargs.ray_init.num_gpus=2"]

@@ -1,0 +1,46 @@
+"""A checkpoint of verl's counts once our file lies beside it, and only in its own run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from agentgym_cli.errors import TrainerError
+from agentgym_cli.verbs.verl_checkpoints import last_verl_checkpoint
+
+
+def checkpoint(folder: Path, number: int, **document: object) -> Path:
+    place = folder / "checkpoints" / f"global_step_{number}"
+    (place / "actor").mkdir(parents=True)
+    if document:
+        (place / "agentgym.json").write_text(json.dumps(document))
+    return place
+
+
+def test_the_highest_complete_one_is_taken(tmp_path: Path) -> None:
+    checkpoint(tmp_path, 2, digest="d", step=2, ranks=1)
+    checkpoint(tmp_path, 10, digest="d", step=10, ranks=1)
+    # Killed between verl's files and ours: this one does not count.
+    checkpoint(tmp_path, 11)
+    found = last_verl_checkpoint(tmp_path, digest="d")
+    assert found is not None and (found.step, found.ranks, found.folder.name) == (10, 1, "global_step_10")
+
+
+def test_there_may_be_none(tmp_path: Path) -> None:
+    assert last_verl_checkpoint(tmp_path, digest="d") is None
+
+
+@pytest.mark.parametrize("document", [{"digest": "other", "step": 3, "ranks": 1}, {"digest": "d", "step": 4, "ranks": 1}])
+def test_one_of_another_run_or_step_is_refused(tmp_path: Path, document: dict[str, object]) -> None:
+    checkpoint(tmp_path, 3, **document)
+    with pytest.raises(TrainerError, match="expected a checkpoint of this run at step 3"):
+        last_verl_checkpoint(tmp_path, digest="d")
+
+
+def test_a_broken_file_says_what_to_do(tmp_path: Path) -> None:
+    (checkpoint(tmp_path, 3) / "agentgym.json").write_text("{")
+    with pytest.raises(TrainerError, match="expected the digest of a checkpoint") as refused:
+        last_verl_checkpoint(tmp_path, digest="d")
+    assert refused.value.hint is not None and "go on from the one before" in refused.value.hint

@@ -1,0 +1,85 @@
+"""What a machine lacks for a launch is said before Ray starts, field by field, with the exit code of whose fault it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agentgym_cli.capacity.architecture import find_known
+from agentgym_cli.errors import AgentgymError, LockError, PolicyError, TrainerError
+from agentgym_cli.recipe.profiles import GpuSurvey
+from agentgym_cli.recipe.resolve import resolve
+from agentgym_cli.recipe.schema.computing import ClusterSpec
+from agentgym_cli.recipe.schema.run import Run
+from agentgym_cli.verbs.verl_checks import Machine, look, require_machine, require_same_ranks
+
+GIB = 1024**3
+EIGHT = Machine(gpus=GpuSurvey(memory_mib=(81559,) * 8), flash_attention=True, shared_mib=65536.0, disk_bytes=400 * GIB)
+KNOWN = find_known("Qwen/Qwen2.5-7B-Instruct")
+assert KNOWN is not None
+MODEL = Path("/models/qwen")
+
+
+def run_of(*overrides: str, profile: str = "gpu") -> Run:
+    return resolve("textcraft_grpo.yaml", [f"profile={profile}", *overrides], installed=lambda _: "1").run
+
+
+def test_eight_gpus_of_80_gib_carry_the_recipe() -> None:
+    require_machine(run_of(), EIGHT, shape=KNOWN.shape, model=MODEL)
+
+
+@pytest.mark.parametrize(
+    ("machine", "kind", "message"),
+    [
+        (
+            replace(EIGHT, gpus=GpuSurvey(memory_mib=(), why_none="nvidia-smi not found")),
+            TrainerError,
+            r"expected 8 GPUs of 80 GiB here, got 0 \(nvidia-smi not found\)",
+        ),
+        (replace(EIGHT, gpus=GpuSurvey(memory_mib=(81559,) * 7 + (24576,))), TrainerError, "expected 8 GPUs of 80 GiB here, got 7"),
+        (replace(EIGHT, flash_attention=False), LockError, "expected flash-attn to be installed"),
+        (replace(EIGHT, shared_mib=64.0), TrainerError, "expected 4096 MiB of shared memory, got 64 MiB"),
+        # 7,615,616,512 parameters of 12 bytes, twice: 170 GiB.
+        (replace(EIGHT, disk_bytes=100 * GIB), TrainerError, "expected 170 GiB free for 2 checkpoints, got 100 GiB"),
+    ],
+)
+def test_promise_09_what_is_missing_is_named(machine: Machine, kind: type[AgentgymError], message: str) -> None:
+    with pytest.raises(kind, match=message) as refused:
+        require_machine(run_of(), machine, shape=KNOWN.shape, model=MODEL)
+    assert refused.value.hint
+
+
+def test_a_model_that_is_on_no_disk_is_no_surprise_for_a_worker() -> None:
+    with pytest.raises(PolicyError, match=r"expected the files of Qwen/Qwen2\.5-7B-Instruct on this machine"):
+        require_machine(run_of(), EIGHT, shape=KNOWN.shape, model=None)
+
+
+def test_gpus_of_a_cluster_elsewhere_are_not_looked_for_here() -> None:
+    nothing = replace(EIGHT, gpus=GpuSurvey(memory_mib=(), why_none="none"))
+    require_machine(run_of("cluster.ray_address=10.0.0.1:6379"), nothing, shape=KNOWN.shape, model=MODEL)
+
+
+def test_attention_may_be_another_one() -> None:
+    other = run_of("verl.actor_rollout_ref.model.override_config.attn_implementation=sdpa")
+    require_machine(other, replace(EIGHT, flash_attention=False), shape=KNOWN.shape, model=MODEL)
+
+
+def test_a_rehearsal_needs_shared_memory_alone() -> None:
+    bare = Machine(gpus=GpuSurvey(memory_mib=(), why_none="none"), flash_attention=False, shared_mib=300.0, disk_bytes=0)
+    require_machine(run_of(profile="rehearsal"), bare, shape=KNOWN.shape, model=None)
+    with pytest.raises(TrainerError, match="expected 256 MiB of shared memory, got 64 MiB"):
+        require_machine(run_of(profile="rehearsal"), replace(bare, shared_mib=64.0), shape=KNOWN.shape, model=None)
+
+
+def test_a_machine_is_looked_at_where_the_run_will_be(tmp_path: Path) -> None:
+    found = look(tmp_path / "runs" / "not-yet", rehearsal=True)
+    assert found.disk_bytes > 0 and found.gpus.memory_mib == ()
+
+
+def test_shards_are_read_by_as_many_as_wrote_them() -> None:
+    require_same_ranks(ClusterSpec(gpus_per_node=4, nodes=2), 8)
+    with pytest.raises(TrainerError, match="expected the 8 GPUs that wrote the checkpoint, got 4") as refused:
+        require_same_ranks(ClusterSpec(gpus_per_node=4), 8)
+    assert refused.value.hint is not None and "agentgym export" in refused.value.hint

@@ -1,0 +1,159 @@
+"""The launch on verl, Ray and vLLM, whole: two steps, killed behind a checkpoint, resumed, one more step, an evaluation, a report."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentgym_cli.learn.verl.keys import installed_keys, known_keys
+from agentgym_cli.learn.verl.launch import MARK_FILE, processes_of
+from agentgym_cli.store.journal import read_journal
+from agentgym_cli.store.records import AttemptRecord, CheckpointRecord, MetricRecord, OutcomeRecord, ScheduledRecord, SegmentRecord
+
+pytestmark = [pytest.mark.verl, pytest.mark.timeout(900)]
+RECIPE = "textcraft_grpo.yaml"
+LONGEST = 420.0
+STEPS, TASKS, GROUP = 3, 4, 4
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsed:
+    """A run that was killed once and came to its end."""
+
+    folder: Path
+    report: Any
+    seconds: tuple[float, float]
+
+
+def command(*words: str) -> list[str]:
+    return [sys.executable, "-m", "agentgym_cli", *words]
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "NO_COLOR": "1", "COLUMNS": "80"}
+
+
+@pytest.fixture(scope="module")
+def rehearsed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsed]:
+    """Kill the launcher with SIGKILL once the checkpoint of step 2 is complete, and let a second launch finish."""
+    place = tmp_path_factory.mktemp("rehearsal")
+    began = time.monotonic()
+    with (place / "first.txt").open("w") as said:
+        first = subprocess.Popen(command("train", RECIPE, "profile=rehearsal"), cwd=place, env=environment(), stdout=said, stderr=said)
+        try:
+            wait_for(place, first)
+        finally:
+            first.send_signal(signal.SIGKILL)
+            first.wait()
+    killed = time.monotonic()
+    (folder,) = (place / "runs").iterdir()
+    second = subprocess.run(
+        command("train", str(folder), "--resume", "--json"),
+        cwd=place,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=LONGEST,
+        check=False,
+    )
+    assert second.returncode == 0, second.stderr + tail(folder)
+    yield Rehearsed(folder, json.loads(second.stdout), (killed - began, time.monotonic() - killed))
+
+
+def wait_for(place: Path, first: subprocess.Popen[bytes]) -> None:
+    until = time.monotonic() + LONGEST
+    while time.monotonic() < until:
+        if list(place.glob("runs/*/verl/checkpoints/global_step_2/agentgym.json")):
+            return
+        assert first.poll() is None, (place / "first.txt").read_text()
+        time.sleep(0.2)
+    raise AssertionError(f"no checkpoint of step 2 within {LONGEST} s: {(place / 'first.txt').read_text()}")
+
+
+def tail(folder: Path) -> str:
+    return "".join(path.read_text(errors="replace")[-4000:] for path in sorted((folder / "verl").glob("*.log")))
+
+
+def counted(folder: Path) -> tuple[list[Any], int]:
+    """Records that count, those of the first segment behind the resumed step left out, and that step."""
+    records = list(read_journal(folder))
+    (resumed,) = {each.resumed_from_step for each in records if isinstance(each, SegmentRecord) and each.segment == 2}
+    assert resumed is not None
+
+    def counts(each: Any) -> bool:
+        step = getattr(each, "step", None)
+        if step is None and hasattr(each, "episode"):
+            step = int(each.episode.split("/")[2])
+        return each.segment == 2 or step is None or step <= resumed
+
+    return [each for each in records if hasattr(each, "segment") and counts(each)], resumed
+
+
+def test_the_keys_that_are_shipped_are_those_of_the_verl_that_is_installed() -> None:
+    assert installed_keys() == known_keys()
+
+
+def test_promise_10_a_kill_behind_a_checkpoint_loses_no_step(rehearsed: Rehearsed) -> None:
+    records, resumed = counted(rehearsed.folder)
+    assert resumed == 2
+    assert {each.step for each in records if isinstance(each, CheckpointRecord)} == {1, 2, 3}
+    assert rehearsed.report["header"]["status"] == "finished"
+
+
+def test_promise_01_every_scheduled_episode_has_one_outcome(rehearsed: Rehearsed) -> None:
+    records, _ = counted(rehearsed.folder)
+    scheduled = [each.episode for each in records if isinstance(each, ScheduledRecord)]
+    outcomes = Counter(each.episode for each in records if isinstance(each, OutcomeRecord))
+    assert len(scheduled) == len(set(scheduled)) == STEPS * TASKS * GROUP + 2 * 2
+    assert outcomes == Counter(scheduled)
+    phases = {part["phase"]: part["accounting"]["scheduled"] for part in rehearsed.report["parts"]}
+    assert phases == {"eval_before": 2, "train": STEPS * TASKS * GROUP, "eval_after": 2}
+
+
+def test_promise_06_the_horizon_is_the_scheduled_steps(rehearsed: Rehearsed) -> None:
+    records, _ = counted(rehearsed.folder)
+    horizons = {(each.step, each.horizon) for each in records if isinstance(each, ScheduledRecord) and each.phase == "train"}
+    assert horizons == {(1, 2), (2, 3), (3, 4)}
+    turns = {
+        int(each.episode.split("/")[2]): each.turns_count for each in records if isinstance(each, AttemptRecord) and each.episode[:6] == "train/"
+    }
+    assert turns == {1: 2, 2: 3, 3: 4}
+
+
+def metrics(folder: Path, name: str) -> dict[int, float | None]:
+    records, _ = counted(folder)
+    return {each.step: each.value for each in records if isinstance(each, MetricRecord) and each.phase == "train" and each.name == name}
+
+
+def test_promise_05_what_is_trained_is_what_was_sampled(rehearsed: Rehearsed) -> None:
+    apart = metrics(rehearsed.folder, "logp_difference_max")
+    assert set(apart) == {1, 2, 3}
+    # The weights changed at every step, and vLLM samples from those of the step before.
+    assert all(value is not None and value < 1e-3 for value in apart.values()), apart
+    gradients = metrics(rehearsed.folder, "gradient_norm")
+    assert all(value is not None and value > 1e-4 for value in gradients.values()), gradients
+
+
+def test_verls_batches_are_the_stores_episodes(rehearsed: Rehearsed) -> None:
+    records, _ = counted(rehearsed.folder)
+    scored: Counter[int] = Counter()
+    for each in records:
+        if isinstance(each, OutcomeRecord) and each.episode.startswith("train/") and each.reward is not None:
+            scored[int(each.episode.split("/")[2])] += 1
+    assert metrics(rehearsed.folder, "trajectories") == dict(scored) == {1: 16, 2: 16, 3: 16}
+    assert metrics(rehearsed.folder, "verl_step") == {1: 1, 2: 2, 3: 3}
+
+
+def test_nothing_of_a_launch_is_left(rehearsed: Rehearsed) -> None:
+    assert processes_of((rehearsed.folder / "verl" / MARK_FILE).read_text()) == []
