@@ -26,6 +26,7 @@ from agentgym_cli.env.dialect import section_in
 from agentgym_cli.env.dialect_schema import DialectSpec
 from agentgym_cli.episode.qualification.findings import CHECKS as POLICY_CHECKS
 from agentgym_cli.errors import AgentgymError, ExitCode
+from agentgym_cli.learn.verl import settings
 from agentgym_cli.recipe import features
 from agentgym_cli.report import diagnosis, gate_file
 
@@ -196,6 +197,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "engine features": features.table,
     "gate keys": gate_file.keys_table,
     "diagnosis rules": diagnosis.rules_table,
+    "verl keys": settings.markdown,
 }
 """Blocks other than help texts, by name."""
 

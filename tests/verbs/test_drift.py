@@ -133,9 +133,9 @@ def test_overrides_of_a_frozen_run_are_refused(tmp_path: Path) -> None:
         prepared(run.folder / FROZEN_FILE, "seed=2")
 
 
-def test_a_frozen_run_of_an_engine_that_this_version_lacks_is_refused_like_its_recipe(tmp_path: Path) -> None:
+def test_an_evaluation_of_an_engine_that_serves_no_policy_is_refused_frozen_or_not(tmp_path: Path) -> None:
     recipe = toy(tmp_path, PROMPTED.replace("{kind: local, stack: cpu}", "{kind: verl, stack: cpu}") + "cluster: {gpus_per_node: 0}\n")
     freeze(resolve(recipe, survey=has())).write(tmp_path / "verl.json")
     for target in (recipe, tmp_path / "verl.json"):
-        with pytest.raises(TrainerError, match="engine verl: this version runs the local engine only"):
+        with pytest.raises(TrainerError, match="engine verl: an evaluation asks a policy that somebody serves"):
             prepared(target)

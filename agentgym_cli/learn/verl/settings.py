@@ -318,3 +318,19 @@ def table() -> Iterator[tuple[str, str]]:
     """Every key that can be set, and the field it is from, in order; for the docs and for tests."""
     for key, source, _ in (*_TRAINER, *_DATA, *_ACTOR, *_ROLLOUT, *_ALGORITHM, *_CRITIC, *_REHEARSAL, *_REHEARSED_CRITIC):
         yield key, source
+
+
+def markdown() -> str:
+    """The table as Markdown: each field and the keys that it sets."""
+    keys: dict[str, list[str]] = {}
+    for key, source in table():
+        keys.setdefault(source, []).append(f"`{key}`")
+    rows = [f"| {_marked(source)} | {', '.join(found)} |" for source, found in keys.items()]
+    return "\n".join(["| from | verl's keys |", "|---|---|", *rows]) + "\n"
+
+
+def _marked(source: str) -> str:
+    """A source that begins with a field of the recipe has it as code."""
+    first, blank, rest = source.partition(" ")
+    field, comma, _ = first.partition(",")
+    return f"`{field}`{comma}{blank}{rest}" if "." in field else source
