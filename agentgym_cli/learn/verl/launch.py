@@ -15,6 +15,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from agentgym_cli.errors import AgentgymError, TrainerError
+from agentgym_cli.learn.verl.plugin import LAUNCHER
 from agentgym_cli.recipe.resolve import whole_environment
 
 MODULE = "verl.trainer.main_ppo"
@@ -93,7 +94,7 @@ async def run_verl(arguments: Sequence[str], *, folder: Path, variables: Mapping
             MODULE,
             *arguments,
             cwd=folder,
-            env={**whole_environment(), **variables, MARK: mark},
+            env={**whole_environment(), **variables, MARK: mark, LAUNCHER: str(os.getpid())},
             stdin=asyncio.subprocess.DEVNULL,
             stdout=output,
             stderr=asyncio.subprocess.STDOUT,

@@ -6,12 +6,22 @@ top: what needs more of it than its registries waits until verl has imported it.
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+import threading
+import time
 from collections.abc import Callable, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import ModuleType
+
+from agentgym_cli.recipe.resolve import whole_environment
+
+LAUNCHER = "AGENTGYM_LAUNCHER"
+"""Variable with the launcher's process id."""
+LOOK_SECONDS = 1.0
 
 
 class AfterImport(MetaPathFinder):
@@ -46,10 +56,23 @@ def after_import(name: str, then: Callable[[ModuleType], None]) -> None:
         sys.meta_path.insert(0, AfterImport(name, then))
 
 
+def end_with(launcher: int) -> None:
+    """End this process, as Ctrl-C does, once the launcher that started it is gone: a launcher that is killed cannot end it."""
+
+    def watch() -> None:
+        while os.getppid() == launcher:
+            time.sleep(LOOK_SECONDS)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, daemon=True, name="agentgym-launcher").start()
+
+
 def _register_trainer(_: ModuleType) -> None:
     from agentgym_cli.learn.verl import trainer
 
     trainer.register()
 
 
+if whole_environment().get(LAUNCHER) == str(os.getppid()):
+    end_with(os.getppid())
 after_import("verl.trainer.ppo.v1.trainer_sync", _register_trainer)

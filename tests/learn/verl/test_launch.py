@@ -135,3 +135,14 @@ async def test_what_a_killed_launcher_left_is_ended_by_the_next_launch(monkeypat
     finally:
         left.kill()
         left.wait()
+
+
+def test_a_process_ends_with_the_launcher_that_started_it() -> None:
+    # The launcher is a process of its own, killed without a chance to clean up.
+    child = "import os, time; from agentgym_cli.learn.verl import plugin; plugin.end_with(os.getppid()); print('there', flush=True); time.sleep(600)"
+    parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
+    with subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE, text=True) as launcher:
+        assert launcher.stdout is not None and launcher.stdout.readline() == "there\n"
+        launcher.kill()
+        # The pipe is the child's too: it ends when the child has.
+        assert launcher.stdout.read() == ""
