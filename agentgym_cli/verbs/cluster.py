@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agentgym_cli.episode.types import Outcome, ScheduledEpisode, Task
-from agentgym_cli.errors import Interrupted, PolicyError, StoreError, TrainerError
+from agentgym_cli.errors import AgentgymError, Interrupted, PolicyError, StoreError, TrainerError
 from agentgym_cli.learn.schedules import horizon_at, stage_at, tasks_at
 from agentgym_cli.learn.verl.launch import Watch, run_verl
 from agentgym_cli.learn.verl.rows import TRAIN, evaluation_rows, training_rows, write_rows
@@ -26,7 +26,7 @@ from agentgym_cli.verbs.degraded import InfraShare
 from agentgym_cli.verbs.devices import shape_of
 from agentgym_cli.verbs.history import History
 from agentgym_cli.verbs.home import keep_observed
-from agentgym_cli.verbs.play import Tally, infra_share
+from agentgym_cli.verbs.play import budget_of, infra_share
 from agentgym_cli.verbs.prepare import Prepared
 from agentgym_cli.verbs.progress import Progress
 from agentgym_cli.verbs.recorder import Recorder
@@ -49,7 +49,7 @@ async def train_on_cluster(prepared: Prepared, spec: TrainSpec, progress: Progre
     if found is not None and prepared.run.cluster is not None:
         require_same_ranks(prepared.run.cluster, found.ranks)
     with open_segment(prepared, verb="train", policy="verl", resumed_from_step=resumed_from, progress=progress) as (recorder, history):
-        work = _Work(prepared, spec, found, recorder, history, progress)
+        work = Work(prepared, spec, found, recorder, history, progress)
         if found is not None and found.step == spec.steps and not work.left_to_evaluate():
             progress.note("resume", f"nothing is left to do: all {spec.steps} steps and the evaluation behind them are recorded")
         else:
@@ -57,7 +57,7 @@ async def train_on_cluster(prepared: Prepared, spec: TrainSpec, progress: Progre
     return Finished(prepared=prepared, degraded=work.infra.sentence(), store_trouble=recorder.store_trouble)
 
 
-class _Work:
+class Work:
     """One launch: what goes in, what comes back, and what that means for the run."""
 
     def __init__(
@@ -67,8 +67,9 @@ class _Work:
         self._recorder, self._history, self._progress = recorder, history, progress
         self._folder = prepared.folder.absolute() / FOLDER
         self._scheduled: set[str] = set(history.scheduled)
-        self._tallies: dict[tuple[str, int], Tally] = {}
-        self._watch = Watch(now=asyncio.get_running_loop().time())
+        self._induced: dict[str, bool] = {}
+        self._budget = budget_of(prepared.run, history.spent)
+        self.watch = Watch(now=asyncio.get_running_loop().time())
         self._done = 0 if found is None else found.step
         self.infra: InfraShare = infra_share(prepared.run, history)
 
@@ -97,7 +98,7 @@ class _Work:
                 recorder=self._recorder,
                 progress=self._progress,
             ) as world,
-            open_desk(self._take, broken=self._broken) as desk,
+            open_desk(self.take, broken=self._broken) as desk,
             self._loading(),
         ):
             keep_observed(prepared, world.observed)
@@ -137,7 +138,7 @@ class _Work:
         self._progress.note("verl", f"starts Ray and vLLM, which takes minutes; what they say: {_short(log)}")
         self._progress.begin("train", self._spec.steps, "step", done=self._done)
         try:
-            await run_verl(words, folder=folder, variables=launch.variables, log=log, watch=self._watch)
+            await run_verl(words, folder=folder, variables=launch.variables, log=log, watch=self.watch)
         finally:
             self._progress.end()
         self._require_done()
@@ -203,9 +204,9 @@ class _Work:
             task.cancel()
 
     def _broken(self, trouble: StoreError) -> None:
-        self._watch.stop = self._watch.stop or trouble
+        self._end(trouble)
 
-    def _take(self, message: Mapping[str, Any]) -> dict[str, Any]:
+    def take(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """What a worker hands in; see ``WorkerSite`` and ``ToldTrainer``."""
         handlers = {
             "begin": self._begin,
@@ -242,11 +243,23 @@ class _Work:
         record = decode(str(message["line"]).encode())
         if isinstance(record, AttemptRecord):
             self._recorder.attempted(record)
+            self._induced[record.episode] = record.action_induced
+            self._spend(record)
         else:
             assert isinstance(record, OutcomeRecord), "workers make attempts and outcomes"
             self._recorder.write(record)
-            self.infra.count(record.episode, Outcome(record.outcome))
-        self._watch.moved(asyncio.get_running_loop().time())
+            self.infra.count(record.episode, Outcome(record.outcome), induced=self._induced.get(record.episode, False))
+        self.watch.moved(asyncio.get_running_loop().time())
+
+    def _spend(self, record: AttemptRecord) -> None:
+        """Every worker spends of one budget, which is kept here."""
+        self._budget.add(read=sum(turn.context_tokens for turn in record.turns), sampled=record.action_tokens)
+        if (spent := self._budget.spent()) is not None:
+            self._end(Interrupted(f"{spent}; a resume with a higher limit goes on"))
+
+    def _end(self, why: AgentgymError) -> None:
+        """Have the launch ended; the first reason counts."""
+        self.watch.stop = self.watch.stop or why
 
     def _server(self, message: Mapping[str, Any]) -> None:
         text = f"{message['url']}: {message['event']}"
@@ -255,19 +268,33 @@ class _Work:
 
     def _stop(self, message: Mapping[str, Any]) -> None:
         kind = Interrupted if message["interrupted"] else TrainerError
-        self._watch.stop = self._watch.stop or kind(str(message["message"]))
+        self._end(kind(str(message["message"])))
 
     def _mark(self, message: Mapping[str, Any]) -> None:
-        self._watch.mark(str(message["phase"]), int(message["step"]), asyncio.get_running_loop().time())
+        self.watch.mark(str(message["phase"]), int(message["step"]), asyncio.get_running_loop().time())
         self._progress.advance(self._done, {"phase": str(message["phase"])})
 
     def _metrics(self, message: Mapping[str, Any]) -> None:
         step, horizon = int(message["step"]), self._prepared.run.horizon
         values = step_metrics(message["values"])
+        self._refuse_provoked(step)
         own = {"horizon": horizon_at(horizon, step), "stage": stage_at(horizon, step), "verl_step": step, "policy_version": step - 1}
         self._recorder.metrics(TRAIN, step, {**own, **values})
         self._done = step
         self._progress.advance(step, {"horizon": own["horizon"], "reward": values.get("reward_mean")})
+
+    def _refuse_provoked(self, step: int) -> None:
+        """As the local engine does: a policy that crashes its world does not go on."""
+        of_step = [induced for episode, induced in self._induced.items() if episode.startswith("train/") and episode.split("/")[2] == str(step)]
+        limit = self._spec.max_action_induced_share
+        if sum(of_step) > limit * len(of_step):
+            self._end(
+                TrainerError(
+                    f"step {step}: expected at most {limit:.0%} of episodes to end in an error that their own action provokes, "
+                    f"got {sum(of_step)} of {len(of_step)}",
+                    "see the stop reasons in agentgym report; the world fails on these actions and should refuse them",
+                )
+            )
 
     def _checkpoint(self, message: Mapping[str, Any]) -> None:
         path = Path(str(message["path"])).relative_to(self._prepared.folder.absolute())
