@@ -216,6 +216,7 @@ class Work:
             "stop": self._stop,
             "mark": self._mark,
             "metrics": self._metrics,
+            "times": self._times,
             "checkpoint": self._checkpoint,
         }
         return handlers[message["do"]](message) or {}
@@ -282,6 +283,9 @@ class Work:
         self._recorder.metrics(TRAIN, step, {**own, **values})
         self._done = step
         self._progress.advance(step, {"horizon": own["horizon"], "reward": values.get("reward_mean")})
+
+    def _times(self, message: Mapping[str, Any]) -> None:
+        self._recorder.metrics(TRAIN, int(message["step"]), step_metrics(message["values"]))
 
     def _refuse_provoked(self, step: int) -> None:
         """As the local engine does: a policy that crashes its world does not go on."""

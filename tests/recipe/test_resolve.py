@@ -36,13 +36,13 @@ def test_the_textcraft_recipe_resolves_in_profile_laptop_where_there_is_no_gpu()
     assert resolved.warnings == ()
 
 
-@pytest.mark.parametrize("profile", ["gpu", "rehearsal"])
-def test_the_textcraft_recipe_resolves_in_its_cluster_profiles(profile: str) -> None:
+@pytest.mark.parametrize(("profile", "turns", "steps"), [("gpu", (10, 20, 30), 100), ("rehearsal", (2, 3, 4), 1)])
+def test_the_textcraft_recipe_resolves_in_its_cluster_profiles(profile: str, turns: tuple[int, ...], steps: int) -> None:
     run = made(TEXTCRAFT, f"profile={profile}").run
     assert run.profile == profile
     assert run.profile_reason == f"profile={profile} was asked for"
     assert run.engine.kind == "verl"
-    assert run.horizon == StagesHorizon(turns=(10, 20, 30), steps=(100,))
+    assert run.horizon == StagesHorizon(turns=turns, steps=(steps,))
 
 
 def test_overrides_win_over_the_profile_and_the_profile_over_the_recipe(tmp_path: Path) -> None:

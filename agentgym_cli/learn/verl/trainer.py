@@ -26,6 +26,10 @@ DIGEST_FILE = "agentgym.json"
 """Beside a checkpoint that is complete: the run's digest and the step."""
 
 
+TIMES = ("timing_s/", "timing_per_token_ms/", "perf/")
+"""How verl begins the names of times and rates; they are whole only once the step is over."""
+
+
 def _setup(config: Any) -> Setup:
     return setup_of_loops(Path(config.actor_rollout_ref.rollout.agent.agent_loop_config_path))
 
@@ -102,11 +106,22 @@ class ToldTrainer(PPOTrainerSync):
         metrics["agentgym/logp_difference_max"] = float(apart.max()) if apart.numel() else None
         return batch
 
+    def step(self, metrics: dict[str, Any], timing_raw: dict[str, float]) -> Any:
+        """One step. What it measured is handed in before its checkpoint is written: a resume from that one does not measure it again."""
+        batch = super().step(metrics, timing_raw)
+        found, times = dict(metrics), {**timing_raw, "step": sum(timing_raw.values())}
+        super()._compute_metrics(batch, found, times, global_steps=self.global_steps, epoch=0)
+        padded = sum(bool(tag.get("is_padding", False)) for tag in batch.tags)
+        found |= {"agentgym/trajectories": len(batch.tags) - padded, "agentgym/padding": padded}
+        self._hand_in("metrics", {name: value for name, value in found.items() if not name.startswith(TIMES)})
+        return batch
+
     def _compute_metrics(self, batch: Any, metrics: dict[str, Any], timing_raw: dict[str, float], global_steps: int, epoch: int) -> None:
         super()._compute_metrics(batch, metrics, timing_raw, global_steps=global_steps, epoch=epoch)
-        padded = sum(bool(tag.get("is_padding", False)) for tag in batch.tags)
-        own = {"agentgym/trajectories": len(batch.tags) - padded, "agentgym/padding": padded}
-        say_once(self._setup_told.desk, "metrics", step=int(global_steps), values=numbers({**metrics, **own}))
+        self._hand_in("times", {name: value for name, value in metrics.items() if name.startswith(TIMES)})
+
+    def _hand_in(self, what: str, values: dict[str, Any]) -> None:
+        say_once(self._setup_told.desk, what, step=int(self.global_steps), values=numbers(values))
 
     def _mark(self, phase: str) -> None:
         say_once(self._setup_told.desk, "mark", phase=phase, step=int(self.global_steps))
