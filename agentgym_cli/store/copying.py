@@ -11,7 +11,8 @@ from agentgym_cli.errors import StoreError
 from agentgym_cli.store.db import Connection, Patience, connect, converted_errors, rows_of
 from agentgym_cli.store.opening import PATIENT, open_for_reading
 
-_MEMORY = "set memory_limit = '1GB'"
+_MEMORY = "set memory_limit = '500MB'"
+"""Of each copy: while one is looked through, pages read the one before."""
 _TABLES = "select table_name from duckdb_tables() where not internal order by table_name"
 
 

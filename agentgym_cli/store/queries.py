@@ -32,6 +32,8 @@ P = TypeVar("P", CountsRow, StopRow, ReasonRow, AttemptsRow, MetricRow, MetricTo
 class NotInStore(StoreError):
     """What was named is not in the store."""
 
+    general_hint = "choose one that is there"
+
 
 _STEP = "case when phase in ('train', 'warm_start') then null else step end"
 _PHASES = ("warm_start", "demonstrate", "eval_before", "explore", "train", "eval_during", "eval_after", "eval")

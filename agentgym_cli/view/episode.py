@@ -85,10 +85,7 @@ def _around(asked: Asked, choice: Choice, row: EpisodeRow, around: Neighbours) -
             links.append(anchor(name, asked.link("episode", choice.words() | view | {"episode": episode}), **attributes))
     place = element("span", f"{around.place:,} of {around.total:,}", attributes={"class": "place"})
     words = choice.words() | {"episode": row.episode}
-    exports = [
-        anchor("export HTML", asked.link("export.html", _exported(asked, words))),
-        anchor("export JSON", asked.link("export.json", _exported(asked, words))),
-    ]
+    exports = [anchor(f"export {form.upper()}", asked.link(f"export.{form}", _exported(asked, words))) for form in ("html", "json") if row.attempts]
     return element("nav", *links, place, *exports, attributes={"class": "links", "aria-label": "Episodes around"})
 
 

@@ -70,12 +70,12 @@ def opened(database: Path, *, runs_dir: Path, port: int, tokens: TokenReader) ->
     """Listen on loopback and copy the store for the first time; ``port`` 0 takes a free one.
 
     Raises:
-        EnvError: the port cannot be had.
+        EnvError: the port cannot be had, or there is no place for a copy.
         StoreBusy, StoreError: the store cannot be read.
         Interrupted: the terminal was closed before the server began to serve.
     """
-    with _hanging_up(_stop), tempfile.TemporaryDirectory(prefix="agentgym-view-") as folder, _bound(port) as listening:
-        snapshots = Snapshots(database, Path(folder))
+    with _hanging_up(_stop), _own_folder() as folder, _bound(port) as listening:
+        snapshots = Snapshots(database, folder)
         try:
             with snapshots.reading():
                 pass
@@ -83,6 +83,17 @@ def opened(database: Path, *, runs_dir: Path, port: int, tokens: TokenReader) ->
             yield Open(viewer=Viewer(snapshots, gate, runs_dir, tokens), listening=listening)
         finally:
             snapshots.close()
+
+
+@contextmanager
+def _own_folder() -> Iterator[Path]:
+    """A folder that nobody else can read, gone in the end."""
+    try:
+        made = tempfile.TemporaryDirectory(prefix="agentgym-view-")
+    except OSError as err:
+        raise EnvError(f"a copy of the store: expected a place for temporary files, got: {err.strerror or err}", "name one: TMPDIR=FOLDER") from err
+    with made as folder:
+        yield Path(folder)
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -40,6 +41,13 @@ def test_a_run_that_is_not_there_and_a_port_that_is_taken_are_refused(tmp_path: 
         port = taken.getsockname()[1]
         with pytest.raises(EnvError, match=f"--port {port}: expected a free port on 127.0.0.1"):
             view_store(asked(tmp_path / "store.duckdb", port=port), refuse)
+
+
+def test_no_place_for_a_copy_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    load(write_journal(tmp_path / "r1", [make_run(), make_segment()]), tmp_path / "store.duckdb")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    with pytest.raises(EnvError, match="expected a place for temporary files, got: No such file"):
+        view_store(asked(tmp_path / "store.duckdb"), refuse)
 
 
 def words(ids: Sequence[int]) -> str:

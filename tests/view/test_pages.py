@@ -324,3 +324,26 @@ def test_pages_name_their_parts_for_screen_readers(read: Reader) -> None:
     ):
         assert part in page
     assert re.findall(r"<h1", page) == ["<h1"]
+
+
+@pytest.mark.slow
+def test_every_link_of_every_kind_of_page_leads_somewhere(read: Reader) -> None:
+    asked: dict[str, list[str]] = {}
+    long, hostile = "episode?run=long&episode=eval/test/0/textcraft_0/0", "episode?run=h+%3Cb%3E&episode=eval/test/0/textcraft_0/0"
+    todo = ["", "compare?a=a&b=b", long, hostile]
+    while todo:
+        address = todo.pop(0)
+        path, _, query = address.partition("?")
+        if address in asked.setdefault(path, []) or len(asked[path]) == 6:
+            continue
+        asked[path].append(address)
+        page = read(path, query) if not path.endswith(".png") else None
+        assert page is None or page.status == 200, address
+        found = re.findall(r'href="/secret-token/([^"#]*)', page.text) if page is not None and "export" not in path else []
+        todo += sorted(map(unescape, found), key=lambda place: len(asked.get(place.partition("?")[0], [])))
+    assert {"", "run", "episodes", "episode", "turns", "text", "compare", "beside", "report", "export.html", "export.json"} <= set(asked)
+
+
+def test_an_episode_that_was_never_played_offers_no_file(read: Reader) -> None:
+    assert "export HTML" not in read("episode", "run=a&episode=eval/test/0/textcraft_7/0").text
+    assert "export HTML" in read("episode", "run=a&episode=eval/test/0/textcraft_6/0").text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -12,6 +13,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
+from html import unescape
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -19,11 +21,13 @@ import pytest
 
 from agentgym_cli.store.loader import load
 from agentgym_cli.view.connections import MOST
-from tests.store.builders import make_attempt, make_outcome, make_run, make_scheduled, make_segment, write_journal
+from tests.store.builders import make_attempt, make_outcome, make_run, make_scheduled, make_segment, settled, write_journal
 
 pytestmark = pytest.mark.slow
 LARGE = 20_000_000
 """Characters of an exported text: more than the system keeps for a reader who takes nothing."""
+LONG = "é" * 9_000
+"""The name of an episode."""
 EXPORT = "export.json?run=r1&episode=eval/test/0/textcraft_0/0"
 
 
@@ -72,7 +76,9 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("server")
     scheduled = make_scheduled(0)
     attempt = replace(make_attempt(scheduled, "success"), final_observation="x" * LARGE)
-    load(write_journal(folder / "r1", [make_run(), make_segment(), scheduled, attempt, make_outcome(attempt)]), folder / "store.duckdb")
+    long = [replace(each, episode=LONG) for each in settled(make_scheduled(1), "failure")]  # type: ignore[call-arg]
+    records = [make_run(), make_segment(), scheduled, attempt, make_outcome(attempt), *long]
+    load(write_journal(folder / "r1", records), folder / "store.duckdb")
     return folder / "store.duckdb"
 
 
@@ -103,6 +109,14 @@ def test_silent_connections_make_room_the_longest_silent_first(server: Server) -
         last.settimeout(0.2)
         with pytest.raises(TimeoutError):
             last.recv(1)
+
+
+def test_the_link_to_a_long_name_leads_there(server: Server) -> None:
+    found = re.search(r'href="([^"]*episode=%C3%A9[^"]*)"', server.get("episodes?run=r1&outcome=failure").decode())
+    assert found is not None
+    place = urlsplit(server.root)
+    with urllib.request.urlopen(f"{place.scheme}://{place.netloc}{unescape(found[1])}", timeout=20) as answer:
+        assert "é" * 100 in answer.read().decode()
 
 
 @pytest.mark.parametrize(("by", "code"), [(signal.SIGHUP, 0), (signal.SIGTERM, 0), (signal.SIGKILL, -9)])
