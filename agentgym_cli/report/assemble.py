@@ -8,7 +8,7 @@ from itertools import groupby
 
 from agentgym_cli.report.accounting import account_first_attempts, account_rows, averages, change, each, ledger, share, untold, unwritten
 from agentgym_cli.report.breakdown import by_category, stage_accounts
-from agentgym_cli.report.choice import UNKNOWN, choice_of
+from agentgym_cli.report.choice import UNKNOWN, awaited, choice_of
 from agentgym_cli.report.conditions import Conditions, read_conditions
 from agentgym_cli.report.degraded import degraded_run
 from agentgym_cli.report.diagnosis import diagnose
@@ -103,7 +103,7 @@ def assemble(rows: Rows) -> Report:
     overlaps, warnings = said_when_frozen(rows.run.frozen)
     return Report(
         header=_header(rows, facts),
-        standing=standing(rows.run, rows.counts, rows.curve, tuple(facts.tasks), tuple(_unwritten(parts))),
+        standing=standing(rows.run, rows.counts, rows.curve, _awaited(rows, facts), tuple(_unwritten(parts))),
         findings=diagnose(rows.signals, rows.run.run),
         settings=settings(rows.run.frozen, rows.run.verb),
         overlaps=overlaps,
@@ -128,6 +128,11 @@ def assemble(rows: Rows) -> Report:
         ),
         reproduce=reproduce(rows.run, facts, rows.segments, rows.weights),
     )
+
+
+def _awaited(rows: Rows, facts: FrozenFacts) -> tuple[str, ...]:
+    scheduled = {row.split for row in rows.counts if row.phase.startswith("eval")}
+    return awaited(facts, scheduled, begun=any(row.attempts for row in rows.attempts if row.phase.startswith("eval")))
 
 
 def _unwritten(parts: Sequence[Part]) -> Iterable[str]:
@@ -292,7 +297,7 @@ def _papers(parts: Sequence[Part], conditions: Conditions) -> tuple[PaperRow, ..
     """Published rows beside every evaluation that has a result."""
     results = []
     for part in parts:
-        if part.phase.startswith("eval"):
+        if part.phase.startswith("eval") and part.accounting.scheduled:
             named = {"": part.accounting} | {category.name: category.accounting for category in part.categories}
             results += [
                 Result(phase=part.phase, split=part.split, step=part.step, category=name, accounting=counted) for name, counted in named.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from agentgym_cli.report.frozen import FrozenFacts
@@ -25,12 +26,25 @@ def choice_of(facts: FrozenFacts, split: str, *, tasks: int, begun: bool) -> Cho
 
     Args:
         tasks: tasks of the split that are scheduled.
-        begun: an attempt of this evaluation was recorded; a schedule is complete before that, and then says what ``evaluation.only`` chose.
+        begun: an attempt of this evaluation was recorded; a schedule is complete before that, and then says which tasks ``evaluation.only`` chose.
     """
     in_split = facts.tasks.get(split)
     if in_split is None:
         return UNKNOWN
+    if facts.only_splits is not None and split not in facts.only_splits:
+        return Choice(left_out=in_split, planned=0)
     if facts.chooses:
         return Choice(left_out=max(0, in_split - tasks), planned=None) if begun else UNKNOWN
     chosen = in_split if facts.evaluation_limit is None else min(in_split, facts.evaluation_limit)
     return Choice(left_out=in_split - chosen, planned=None if facts.samples is None else chosen * facts.samples)
+
+
+def awaited(facts: FrozenFacts, scheduled: Collection[str], *, begun: bool) -> tuple[str, ...]:
+    """Splits that a run is to be judged on.
+
+    Args:
+        scheduled: those that an evaluation of it scheduled.
+        begun: as in ``choice_of``, of any evaluation.
+    """
+    chosen = [split for split in facts.tasks if facts.only_splits is None or split in facts.only_splits]
+    return tuple(split for split in chosen if split in scheduled or not (facts.chooses and begun))

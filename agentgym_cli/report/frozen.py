@@ -25,7 +25,9 @@ class FrozenFacts:
     evaluation_limit: int | None
     """Most tasks per split, by choice; None runs all."""
     chooses: bool
-    """Tasks are chosen by ``evaluation.only``."""
+    """Tasks of a split are chosen by ``evaluation.only``, by number or category."""
+    only_splits: tuple[str, ...] | None
+    """Splits that ``evaluation.only`` chooses; None: all."""
     samples: int | None
     """Episodes of each task of an evaluation."""
     tasks: dict[str, int]
@@ -85,7 +87,8 @@ def read_facts(frozen: str) -> FrozenFacts:
         max_infra_share=number(at(document, "config", "env", "max_infra_share")),
         max_action_induced_share=number(at(document, "config", "env", "max_action_induced_share")),
         evaluation_limit=whole(at(document, "config", "evaluation", "limit")),
-        chooses=at(document, "config", "evaluation", "only") is not None,
+        chooses=any(at(document, "config", "evaluation", "only", key) is not None for key in ("ids", "categories")),
+        only_splits=_names(at(document, "config", "evaluation", "only", "splits")),
         samples=whole(at(document, "config", "evaluation", "samples_per_task")),
         tasks={split: int(count) for split, count in counts.items() if isinstance(count, str) and count.isdecimal() and len(count) <= _DIGITS},
         runs_dir=text(at(document, "config", "store", "runs_dir")) or "runs",
@@ -101,6 +104,10 @@ def read_facts(frozen: str) -> FrozenFacts:
 def _gpus(cluster: object) -> int | None:
     nodes, each = whole(at(cluster, "nodes")), whole(at(cluster, "gpus_per_node"))
     return None if nodes is None or each is None else nodes * each
+
+
+def _names(value: object) -> tuple[str, ...] | None:
+    return tuple(map(str, value)) if isinstance(value, list) else None
 
 
 def at(document: object, *keys: str) -> object:

@@ -290,10 +290,23 @@ def test_tasks_left_out_by_choice_stay_visible(trained: Report) -> None:
 def test_a_split_of_which_nothing_was_scheduled_stays_visible(store: Connection, tmp_path: Path) -> None:
     two = FROZEN.replace('"parts":{', '"parts":{"tasks.evaluation.other":{"count":"7","rows":"c"},')
     two = two.replace('"limit":100', '"limit":100,"only":{"ids":"0-2"}')
-    chosen, other = report_of(store, tmp_path / "r1", [make_run(frozen=two), make_segment(), *evaluation(["success"] * 3)]).parts
+    report = report_of(store, tmp_path / "r1", [make_run(frozen=two), make_segment(), *evaluation(["success"] * 3)])
+    chosen, other = report.parts
     assert (chosen.split, chosen.tasks, chosen.left_out) == ("test", 3, 117)
     assert (other.split, other.tasks, other.left_out, other.accounting.scheduled) == ("other", 0, 7, 0)
     assert (other.accounting.end_to_end.value, other.accounting.end_to_end.low) == (None, None)
+    assert {row.split for row in report.papers} == {"test"}, "nothing was run that could stand beside a paper"
+
+
+@pytest.mark.parametrize("only", ['{"splits":["test"]}', '{"splits":["test"],"categories":["depth 1"]}', '{"ids":"0-2"}'])
+def test_a_split_that_was_left_out_by_choice_is_not_waited_for(store: Connection, tmp_path: Path, only: str) -> None:
+    two = FROZEN.replace('"parts":{', '"parts":{"tasks.evaluation.other":{"count":"7","rows":"c"},').replace(
+        '"limit":100', f'"limit":3,"only":{only}'
+    )
+    run = make_run(frozen=two, verb="eval")
+    found = report_of(store, tmp_path / "r1", [run, make_segment(), *evaluation(["success", "failure", "missing"])]).standing
+    assert not found.finished
+    assert found.missing == ("eval / test: 1 of 3 scheduled episodes have no outcome",)
 
 
 def test_promise_12_every_count_can_be_followed_to_rows_and_the_run_to_its_lock(store: Connection, tmp_path: Path) -> None:

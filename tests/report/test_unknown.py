@@ -145,6 +145,10 @@ def test_an_infra_share_needs_one_outcome_only() -> None:
         (SAMPLED.replace('"limit":48', '"limit":500'), 15, False, Choice(left_out=0, planned=240)),
         (SAMPLED.replace('"limit":48', '"only":{"ids":"0-9"}'), 10, True, Choice(left_out=110, planned=None)),
         (SAMPLED.replace('"limit":48', '"only":{"ids":"0-9"}'), 4, False, Choice(left_out=None, planned=None)),
+        (SAMPLED.replace('"limit":48', '"only":{"splits":["other"],"ids":null}'), 0, False, Choice(left_out=120, planned=0)),
+        (SAMPLED.replace('"limit":48', '"only":{"splits":["test"]}'), 15, False, Choice(left_out=0, planned=240)),
+        (SAMPLED.replace('"limit":48', '"limit":48,"only":{"splits":["test"],"categories":null}'), 15, False, Choice(left_out=72, planned=96)),
+        (SAMPLED.replace('"limit":48', '"only":{"splits":["test"],"categories":["depth 1"]}'), 15, True, Choice(left_out=105, planned=None)),
     ],
 )
 def test_what_is_left_out_follows_from_the_frozen_choice(frozen: str, tasks: int, begun: bool, expected: Choice) -> None:
