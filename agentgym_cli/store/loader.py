@@ -32,6 +32,7 @@ CHUNK_BYTES = 32 * 1024 * 1024
 BULK_BYTES = 256 * 1024
 """A smaller block is decoded line by line, which is quicker then."""
 _MARK_BYTES = 4096
+_MOVE_AWAY = "no program of ours wrote this journal: move its run's folder out of the folder of runs"
 _PLAIN_NAME = re.compile(r"(?!\.{1,2}\Z)[^/\\\x00-\x1f\x7f]{1,255}")
 """A run's name is that of a folder in the folder of runs and can lead nowhere else."""
 
@@ -83,9 +84,9 @@ def _run_name(paths: Sequence[Path]) -> str | None:
     for path in paths:
         for line in read_segment(path):
             if not isinstance(line.record, RunRecord | ImportedRunRecord):
-                raise StoreError(f"{path}:1: expected the run's own record, got {type(line.record).__name__}")
+                raise StoreError(f"{path}:1: expected the run's own record, got {type(line.record).__name__}", _MOVE_AWAY)
             if not _PLAIN_NAME.fullmatch(line.record.run):
-                raise StoreError(f"{path}:1: expected the name of a folder as the run's name, got {shown(line.record.run)}")
+                raise StoreError(f"{path}:1: expected the name of a folder as the run's name, got {shown(line.record.run)}", _MOVE_AWAY)
             return line.record.run
     return None
 
