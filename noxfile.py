@@ -118,8 +118,8 @@ def worlds(session: nox.Session) -> None:
 
 @nox.session(tags=["ci"])
 def tokens(session: nox.Session) -> None:
-    """Token exactness with the tokenizers, chat templates and weights that models have; 4 GB of memory."""
-    pytest(session, 1800, "tokens", "-m", "tokens")
+    """Token exactness with the tokenizers, chat templates and weights that models have; 8 GB of memory."""
+    pytest(session, 1800, "tokens", *PARALLEL, "-m", "tokens")
 
 
 @nox.session(tags=["ci"])

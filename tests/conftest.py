@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
-_PACKAGES = {"torch": ("torch",), "worlds": ("minigrid", "scienceworld", "tantivy")}
+_PACKAGES = {"torch": ("torch",), "verl": ("verl",), "worlds": ("minigrid", "scienceworld", "tantivy")}
 _MISSING = [f"mark.{marker}" for marker, packages in _PACKAGES.items() if not all(find_spec(package) for package in packages)]
 
 

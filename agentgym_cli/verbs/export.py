@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from agentgym_cli.errors import RecipeError
-from agentgym_cli.learn.export import Exporting, export_folder, template_of
+from agentgym_cli.errors import RecipeError, TrainerError
+from agentgym_cli.learn.export import Exporting, export_folder, template_of, tokenizer_loader
 from agentgym_cli.learn.lora import Adapted
 from agentgym_cli.learn.model import WEIGHTS, build_model, load_weights
+from agentgym_cli.learn.verl.merge import merge, parameters_of
 from agentgym_cli.recipe.canonical import file_digest
 from agentgym_cli.recipe.data import find_data
+from agentgym_cli.recipe.freeze import Frozen
 from agentgym_cli.recipe.frozen_file import read_frozen
+from agentgym_cli.recipe.lock import require_engine
 from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.report.build import build_report
 from agentgym_cli.store.opening import open_for_reading
@@ -20,6 +26,9 @@ from agentgym_cli.store.queries import find_run
 from agentgym_cli.verbs.folders import FROZEN_FILE, Checkpoint, checkpoint_folder, find_checkpoint
 from agentgym_cli.verbs.model_card import Made, card
 from agentgym_cli.verbs.turns import turns_of
+from agentgym_cli.verbs.verl_checkpoints import verl_checkpoint
+from agentgym_cli.verbs.verl_place import FOLDER as VERL
+from agentgym_cli.verbs.verl_place import variables_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +54,10 @@ def export_model(run: str, *, step: int | None, folder: Path | None, database: P
     """
     home = _home(run, database, runs_dir)
     frozen = read_frozen(home / FROZEN_FILE)
-    checkpoint = _checkpoint(home, step)
     settings = frozen.run
+    if settings.engine.kind == "verl":
+        return _merged(home, frozen, step, folder, database)
+    checkpoint = _checkpoint(home, step)
     model_folder = find_data(settings.policy.own_model.path, beside=frozen.beside, where="policy.model.path")
     turns = turns_of(settings, beside=frozen.beside)
     # A checkpoint of adapters is of the folder's own weights.
@@ -70,6 +81,31 @@ def export_model(run: str, *, step: int | None, folder: Path | None, database: P
         card=partial(card, frozen, made, build_report(database, home.name)),
     )
     export_folder(target, what)
+    return ExportedModel(run=home.name, step=checkpoint.step, folder=target, parameters=parameters, weights=file_digest(target / WEIGHTS))
+
+
+def _merged(home: Path, frozen: Frozen, step: int | None, folder: Path | None, database: Path) -> ExportedModel:
+    """The same of a run on verl, whose shards verl merges: weights in bfloat16."""
+    require_engine("verl")
+    checkpoint = verl_checkpoint(home / VERL, digest=frozen.digest, step=step)
+    target = folder or home / "export" / f"step-{checkpoint.step:06d}"
+    if target.exists():
+        raise TrainerError(f"{target}: expected a folder that is not there yet, got one that is", "name another one with -o DIR")
+    aside = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        aside.mkdir(parents=True)
+        merge(checkpoint.folder / "actor", aside, variables=variables_of(frozen.run))
+        parameters = parameters_of(aside / WEIGHTS)
+        generation = aside / "generation_config.json"
+        known = json.loads(generation.read_text(encoding="utf-8")) if generation.is_file() else {}
+        generation.write_text(json.dumps({**known, **_generation(frozen.run)}, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+        made = Made(run=home.name, step=checkpoint.step, checkpoint=file_digest(aside / WEIGHTS), parameters=parameters)
+        (aside / "README.md").write_text(card(frozen, made, build_report(database, home.name), tokenizer_loader(aside)), encoding="utf-8")
+        aside.rename(target)
+    except OSError as err:
+        raise TrainerError(f"{target}: cannot write the model: {err.strerror or err}", "free some space, or name another place: -o DIR") from err
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
     return ExportedModel(run=home.name, step=checkpoint.step, folder=target, parameters=parameters, weights=file_digest(target / WEIGHTS))
 
 

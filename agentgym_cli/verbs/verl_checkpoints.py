@@ -7,7 +7,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentgym_cli.errors import TrainerError
+from agentgym_cli.errors import PolicyError, TrainerError
+from agentgym_cli.recipe.wording import listed
 
 _NAME = re.compile(r"global_step_(\d+)")
 DIGEST_FILE = "agentgym.json"
@@ -25,8 +26,22 @@ class VerlCheckpoint:
 
 def last_verl_checkpoint(folder: Path, *, digest: str) -> VerlCheckpoint | None:
     """The complete checkpoint of the highest step, None where there is none. Raises TrainerError for one of another run."""
-    found = [_read(path, int(name[1]), digest) for path in folder.glob("checkpoints/*") if (name := _NAME.fullmatch(path.name))]
-    return max((each for each in found if each is not None), key=lambda each: each.step, default=None)
+    return max(_complete(folder, digest), key=lambda each: each.step, default=None)
+
+
+def verl_checkpoint(folder: Path, *, digest: str, step: int | None) -> VerlCheckpoint:
+    """The complete checkpoint of a step, the last one where it is None. Raises PolicyError when there is none."""
+    found = {each.step: each for each in _complete(folder, digest)}
+    wanted = max(found, default=None) if step is None else step
+    if wanted is None or wanted not in found:
+        there = f"one of steps {listed(map(str, sorted(found)))}" if found else "none"
+        raise PolicyError(f"{folder}: expected a complete checkpoint{'' if step is None else f' of step {step}'}, got {there}", "agentgym report RUN")
+    return found[wanted]
+
+
+def _complete(folder: Path, digest: str) -> list[VerlCheckpoint]:
+    every = [_read(path, int(name[1]), digest) for path in folder.glob("checkpoints/*") if (name := _NAME.fullmatch(path.name))]
+    return [each for each in every if each is not None]
 
 
 def _read(folder: Path, step: int, digest: str) -> VerlCheckpoint | None:

@@ -43,6 +43,11 @@ def rehearses(run: Run) -> bool:
     return run.cluster is not None and run.cluster.gpus_per_node == 0
 
 
+def variables_of(run: Run) -> dict[str, str]:
+    """Environment variables of every process of verl's for a run."""
+    return {**VARIABLES, **(ON_CPU if rehearses(run) else {})}
+
+
 def launch_of(run: Run, *, name: str, model: str, folder: Path, resume_from: Path | None, evaluate_first: bool, evaluate_only: bool) -> Launch:
     """What a launch of a run is told, with all its files in ``folder``."""
     return Launch(
@@ -55,7 +60,7 @@ def launch_of(run: Run, *, name: str, model: str, folder: Path, resume_from: Pat
         resume_from=None if resume_from is None else str(resume_from),
         evaluate_first=evaluate_first,
         evaluate_only=evaluate_only,
-        variables={**VARIABLES, **(ON_CPU if rehearses(run) else {})},
+        variables=variables_of(run),
     )
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agentgym_cli.errors import TrainerError
-from agentgym_cli.verbs.verl_checkpoints import last_verl_checkpoint
+from agentgym_cli.errors import PolicyError, TrainerError
+from agentgym_cli.verbs.verl_checkpoints import last_verl_checkpoint, verl_checkpoint
 
 
 def checkpoint(folder: Path, number: int, **document: object) -> Path:
@@ -44,3 +44,12 @@ def test_a_broken_file_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(TrainerError, match="expected the digest of a checkpoint") as refused:
         last_verl_checkpoint(tmp_path, digest="d")
     assert refused.value.hint is not None and "go on from the one before" in refused.value.hint
+
+
+def test_a_step_is_asked_for_by_its_number(tmp_path: Path) -> None:
+    for step in (2, 10):
+        checkpoint(tmp_path, step, digest="d", step=step, ranks=1)
+    assert verl_checkpoint(tmp_path, digest="d", step=2).step == 2
+    assert verl_checkpoint(tmp_path, digest="d", step=None).step == 10
+    with pytest.raises(PolicyError, match="expected a complete checkpoint of step 3, got one of steps 2, 10"):
+        verl_checkpoint(tmp_path, digest="d", step=3)

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from transformers import AutoModelForCausalLM
 
 from agentgym_cli.learn.verl.keys import installed_keys, known_keys
 from agentgym_cli.learn.verl.launch import MARK_FILE, processes_of
@@ -50,7 +52,9 @@ def rehearsed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsed]:
     place = tmp_path_factory.mktemp("rehearsal")
     began = time.monotonic()
     with (place / "first.txt").open("w") as said:
-        first = subprocess.Popen(command("train", RECIPE, "profile=rehearsal"), cwd=place, env=environment(), stdout=said, stderr=said)
+        first = subprocess.Popen(
+            command("train", RECIPE, "profile=rehearsal", "store.keep_tokens=all"), cwd=place, env=environment(), stdout=said, stderr=said
+        )
         try:
             wait_for(place, first)
         finally:
@@ -157,3 +161,26 @@ def test_verls_batches_are_the_stores_episodes(rehearsed: Rehearsed) -> None:
 
 def test_nothing_of_a_launch_is_left(rehearsed: Rehearsed) -> None:
     assert processes_of((rehearsed.folder / "verl" / MARK_FILE).read_text()) == []
+
+
+def test_the_exported_model_has_the_log_probabilities_that_were_sampled(rehearsed: Rehearsed) -> None:
+    place = rehearsed.folder.parent.parent
+    done = subprocess.run(
+        command("export", str(rehearsed.folder), "--json"), cwd=place, env=environment(), capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    folder = place / said["folder"]
+    assert (said["step"], (folder / "README.md").is_file(), (folder / "tokenizer.json").is_file()) == (3, True, True)
+    records, _ = counted(rehearsed.folder)
+    judged = [each.tokens for each in records if isinstance(each, AttemptRecord) and each.episode.startswith("eval_after/")]
+    assert len(judged) == 2
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    for tokens in judged:
+        assert tokens is not None
+        ids = torch.tensor([tokens.token_ids])
+        with torch.no_grad():
+            each = torch.log_softmax(model(ids).logits[0, :-1], dim=-1).gather(1, ids[0, 1:, None])[:, 0]
+        mask = torch.tensor(tokens.action_mask[1:])
+        # verl's merger rounds weights to bfloat16, of which a step is one part in 256.
+        torch.testing.assert_close(each[mask], torch.tensor(tokens.logprobs[1:])[mask], atol=0.05, rtol=0.0)
