@@ -24,7 +24,7 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import WhitespaceSplit
 from torch import Tensor
-from transformers import PreTrainedTokenizerFast, Qwen2ForCausalLM, TrainerCallback
+from transformers import PreTrainedTokenizerFast, PrinterCallback, Qwen2ForCausalLM, TrainerCallback
 
 from agentgym_cli.episode.types import Trajectory
 from agentgym_cli.learn.batch import Example, pad
@@ -101,13 +101,10 @@ def trainer_of(model: Qwen2ForCausalLM, folder: Path, *, steps: int, average: st
         save_strategy="no",
         disable_tqdm=True,
     )
-    return trl.GRPOTrainer(
-        model=model,
-        reward_funcs=paid,
-        args=settings,
-        train_dataset=datasets.Dataset.from_list(prompts),
-        processing_class=tokenizer_of(SETTING.vocabulary),
-    )
+    rows = datasets.Dataset.from_list(prompts)
+    trainer = trl.GRPOTrainer(model=model, reward_funcs=paid, args=settings, train_dataset=rows, processing_class=tokenizer_of(SETTING.vocabulary))
+    trainer.remove_callback(PrinterCallback)
+    return trainer
 
 
 def rows_of(batch: dict[str, Any], old: Tensor | None = None) -> list[Example]:

@@ -121,7 +121,9 @@ class OnlineTrainer:
         scores = self._scores(self.model, batch)
         weight = None if cap is None else importance_weight(batch.old_logp, batch.sampled_logp, cap=cap)
         loss = policy_loss(scores.logp, batch.old_logp, batch.advantage, batch.action_mask, rule.clip, clip_high=rule.clip_high, weight=weight)
-        total = loss.surrogate - rule.entropy_coefficient * scores.entropy.sum()
+        total = loss.surrogate
+        if rule.entropy_coefficient > 0:  # a bonus of weight 0 changes no bit, and costs a way back through every logit
+            total = total - rule.entropy_coefficient * scores.entropy.sum()
         if self.reference is not None and rule.kl_place == "loss":
             kl = reference_kl(scores.logp, batch.reference_logp, batch.action_mask, rule.kl_estimate)
             total = total + rule.kl_coefficient * kl
