@@ -71,6 +71,7 @@ group by all
 order by all
 """
 _ONE = f"select {_COLUMNS} from episodes_final where run = ? and episode = ?"
+_SOME = f"select {_COLUMNS} from episodes_final where run = ? and list_contains(?, episode)"
 _TRIES = """
 with counted as (select segment, attempt from attempts_final where run = $run and episode = $episode)
 select
@@ -171,10 +172,16 @@ def _place(connection: Connection, run: str, episode: str, sort: Sort) -> object
     return row[0]
 
 
-def _beyond(sort: Sort, *, forward: bool) -> str:
-    """Behind a place (``forward``), or before it; takes the place's value twice and its name."""
-    sign = ">" if forward else "<"
-    return f"({_KEYS[sort]} {sign} ? or ({_KEYS[sort]} = ? and episode {sign} ?))"
+def _beyond(sign: str) -> str:
+    """Behind a place (``>``), or before it (``<``), by value and name."""
+    return f"(place {sign} $place or (place = $place and episode {sign} $name))"
+
+
+def _named(where: str, values: Sequence[object]) -> tuple[str, dict[str, object]]:
+    """The same condition with its values by name, for a question that has others too."""
+    for number in range(len(values)):
+        where = where.replace("?", f"$v{number}", 1)
+    return where, {f"v{number}": value for number, value in enumerate(values)}
 
 
 def episode_page(
@@ -189,31 +196,35 @@ def episode_page(
     most: int = 100,
 ) -> EpisodePage:
     """At most ``most`` episodes behind the episode ``after`` or up to the one ``before``, in order. Raises NotInStore for an unknown name."""
-    where, values = _where(run, wanted)
+    where, named = _named(*_where(run, wanted))
     backward = before is not None and after is None
-    forward = descending if backward else not descending
-    condition, more = where, list(values)
+    later, earlier = ("<", ">") if descending else (">", "<")
+    shown_way, other_way = ("desc", "asc") if descending else ("asc", "desc")
+    way, beyond, place = (other_way if backward else shown_way), "true", dict[str, object]()
     if (name := after if after is not None else before) is not None:
-        place = _place(connection, run, name, sort)
-        condition, more = f"{where} and {_beyond(sort, forward=forward)}", [*values, place, place, name]
-    way = "asc" if forward else "desc"
-    sql = f"select {_COLUMNS} from episodes_final where {condition} order by {_KEYS[sort]} {way}, episode {way} limit ?"
-    rows = fetch(connection, EpisodeRow, sql, [*more, most])
-    if backward:
-        rows.reverse()
-    total = _count(connection, where, values)
+        place = {"place": _place(connection, run, name, sort), "name": name}
+        beyond = _beyond(earlier if backward else later)
+    # Which episodes are meant is worked out once, since texts of turns may have to be gone through.
+    sql = f"""
+    with found as materialized (select episode, {_KEYS[sort]} as place from episodes_final where {where}),
+    part as (select episode, place from found where {beyond} order by place {way}, episode {way} limit $most),
+    head as (select episode as first_name, place as first_place from part order by place {shown_way}, episode {shown_way} limit 1)
+    select
+        episode, (select count(*) from found),
+        (select count(*) from found, head where place {earlier} first_place or (place = first_place and episode {earlier} first_name))
+    from part order by place {shown_way}, episode {shown_way}
+    """
+    rows = connection.execute(sql, {**named, **place, "most": most}).fetchall()
     if not rows:
+        total = _count(connection, where, named) if place else 0
         return EpisodePage(rows=(), total=total, before=total if after is not None else 0)
-    first = rows[0].episode
-    place = _place(connection, run, first, sort)
-    earlier = 0
-    if name is not None:
-        earlier = _count(connection, f"{where} and {_beyond(sort, forward=descending)}", [*values, place, place, first])
-    return EpisodePage(rows=tuple(rows), total=total, before=earlier)
+    names = [str(row[0]) for row in rows]
+    known = {row.episode: row for row in fetch(connection, EpisodeRow, _SOME, [run, names])}
+    return EpisodePage(rows=tuple(known[name] for name in names), total=int(rows[0][1]), before=int(rows[0][2]))
 
 
-def _count(connection: Connection, where: str, values: list[object]) -> int:
-    row = first_row(connection, f"select count(*) from episodes_final where {where}", values)
+def _count(connection: Connection, where: str, named: Mapping[str, object]) -> int:
+    row = connection.execute(f"select count(*) from episodes_final where {where}", dict(named)).fetchone()
     assert row is not None, "a count has a row"
     return int(row[0])
 
@@ -221,7 +232,7 @@ def _count(connection: Connection, where: str, values: list[object]) -> int:
 def neighbours(connection: Connection, run: str, episode: str, wanted: EpisodeFilter, *, sort: Sort, descending: bool) -> Neighbours:
     """What comes before and behind an episode, which need not be let through itself. Raises NotInStore for an unknown name."""
     place = _place(connection, run, episode, sort)
-    where, values = _where(run, wanted)
+    where, named = _named(*_where(run, wanted))
 
     def nearest(sign: str, order: str, failure: bool) -> str:
         only = " and outcome = 'failure'" if failure else ""
@@ -231,9 +242,6 @@ def neighbours(connection: Connection, run: str, episode: str, wanted: EpisodeFi
     later, earlier = (("<", "desc"), (">", "asc")) if descending else ((">", "asc"), ("<", "desc"))
     up_to = f"(select count(*) from found where place {earlier[0]} $place or (place = $place and episode {earlier[0]}= $episode))"
     ask = ", ".join(nearest(*way, failure) for failure in (False, True) for way in (earlier, later))
-    named = {f"v{number}": value for number, value in enumerate(values)}
-    for name in named:
-        where = where.replace("?", f"${name}", 1)
     sql = f"""
     with found as materialized (select episode, outcome, {_KEYS[sort]} as place from episodes_final where {where})
     select {ask}, {up_to}, (select count(*) from found)

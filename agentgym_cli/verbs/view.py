@@ -45,7 +45,7 @@ def view_store(request: ViewRequest, said: Callable[[str], None]) -> None:
     if not request.database.is_file():
         got = "a folder" if request.database.is_dir() else "no such file"
         raise StoreError(f"{request.database}: expected a store, got {got}", "name it with --store FILE, or make it: agentgym store rebuild")
-    with opened(request.database, runs_dir=request.runs_dir, port=request.port, tokens=_Readers()) as server:
+    with opened(request.database, runs_dir=request.runs_dir, port=request.port, tokens=RunTokens()) as server:
         name = None
         if request.run is not None:
             with server.viewer.snapshots.reading() as reading:
@@ -70,7 +70,7 @@ def _show(address: str) -> None:
 
 
 @dataclass(slots=True)
-class _Readers:
+class RunTokens:
     """Tokenizers of the runs that were looked at, the last few."""
 
     known: Kept = field(default_factory=lambda: Kept(most=4))

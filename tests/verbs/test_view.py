@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import tempfile
 from collections.abc import Sequence
@@ -11,8 +12,14 @@ import pytest
 
 from agentgym_cli.errors import EnvError, StoreError
 from agentgym_cli.store.loader import load
-from agentgym_cli.verbs.view import ViewRequest, pieces, view_store
+from agentgym_cli.store.snapshot import Snapshots
+from agentgym_cli.verbs.tokens import view_tokens
+from agentgym_cli.verbs.view import RunTokens, ViewRequest, pieces, view_store
+from agentgym_cli.view.app import Viewer
+from agentgym_cli.view.requests import Gate
 from tests.store.builders import make_run, make_segment, write_journal
+from tests.verbs.test_tokens import EPISODE, make_store
+from tests.view.conftest import PORT, TOKEN, Reader
 
 
 def asked(database: Path, run: str | None = None, port: int = 0) -> ViewRequest:
@@ -66,3 +73,17 @@ def test_the_pieces_of_a_text_are_the_text() -> None:
 def test_bytes_of_one_character_show_it_where_it_is_whole() -> None:
     raw = {1: b"a", 2: b"\xe2\x82", 3: b"\xac", 4: b"b"}
     assert pieces(lambda ids: b"".join(raw[each] for each in ids).decode("utf-8", "replace"), [1, 2, 3, 4]) == ["a", "\ufffd", "\u20ac", "b"]
+
+
+@pytest.mark.slow
+def test_the_viewer_marks_the_tokens_that_the_report_counts(tmp_path: Path) -> None:
+    database = make_store(tmp_path)
+    counts = view_tokens("r1", EPISODE, database, attempt=None).counts
+    differing = sum(differ for _, differ in counts.values())
+    (tmp_path / "copies").mkdir()
+    snapshots = Snapshots(database, tmp_path / "copies")
+    page = Reader(Viewer(snapshots, Gate(token=TOKEN, port=PORT), tmp_path / "runs", RunTokens()))("episode", f"run=r1&episode={EPISODE}&view=tokens")
+    snapshots.close()
+    # Three letters that were sampled one by one, and the ten of a control token's spelling in what the world said.
+    assert differing == 13 == len(re.findall(r'<span class="tok [^"]* d" title="', page.text))
+    assert f"13 of {sum(tokens for tokens, _ in counts.values())} tokens would be others" in page.text
