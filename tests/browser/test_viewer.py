@@ -106,6 +106,8 @@ def test_a_filter_is_in_the_address_and_the_address_gives_the_same_list(site: Si
     page.get_by_role("button", name="Show").click()
     expect(page.locator("#counted")).to_have_text("1 to 1 of 1 episodes")
     assert page.url == f"{site.root}episodes?run=a&outcome=failure&task=textcraft_9&sort=turns"
+    # What a page reads as depends on its style.
+    page.wait_for_load_state()
     shown = page.locator("main").inner_text()
     other = page.context.new_page()
     other.goto(page.url)
