@@ -159,23 +159,18 @@ def test_keys_go_from_failure_to_failure_in_a_list_and_over_its_pages(site: Site
     expect(page.locator("#standing")).to_have_text("no failure on this page; the same key goes on")
 
 
-def test_a_page_that_is_not_live_says_that_the_store_has_changed(site: Site, page: Page) -> None:
+def test_how_the_store_stands_is_said_on_a_page_that_stays_as_it_is(site: Site, page: Page) -> None:
     site.to(page, f"episode?run=a&{EPISODE}3%2F0")
-    site.database.touch()
-    expect(page.locator("#standing")).to_contain_text("it has changed since this page was made", timeout=30_000)
-
-
-def test_why_a_copy_is_not_newer_stays_on_the_page(site: Site, page: Page) -> None:
-    site.to(page, f"episode?run=a&{EPISODE}3%2F0")
-    whole = site.database.read_bytes()
+    standing, whole = page.locator("#standing"), site.database.read_bytes()
     site.database.write_bytes(b"no store any more" * 1000)
     try:
-        expect(page.locator("#standing")).to_contain_text("not newer because", timeout=30_000)
-        page.wait_for_timeout(5_000)
-        expect(page.locator("#standing")).to_contain_text("got a file of another kind")
+        expect(standing).to_contain_text("not newer because", timeout=30_000)
+        with page.expect_response("**/state.json"):
+            pass
+        expect(standing).to_contain_text("got a file of another kind")
     finally:
         site.database.write_bytes(whole)
-    site.said.clear()
+    expect(standing).to_contain_text("it has changed since this page was made", timeout=30_000)
 
 
 def test_a_replay_shows_turn_after_turn(site: Site, page: Page) -> None:
