@@ -1,0 +1,68 @@
+"""The world dies while verl plays, and comes back: episodes wait or are tried again, nothing is lost, no failure becomes a reward."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from agentgym_cli.store.journal import read_journal
+from agentgym_cli.store.records import AttemptRecord, MetricRecord, OutcomeRecord, ScheduledRecord, ServerRecord
+from tests.verl.test_rehearsal import LONGEST, RECIPE, command, environment, tail
+
+pytestmark = [pytest.mark.verl, pytest.mark.timeout(900)]
+STEPS, EPISODES = 2, 16
+GONE_SECONDS = 6.0
+PATIENT = ("retry.attempts=5", "retry.give_up_after=3", "retry.recovery_seconds=120", "retry.pause_seconds=0.5")
+
+
+def world(port: int, place: Path) -> tuple[subprocess.Popen[str], str]:
+    """TextCraft as somebody else serves it, at the address given."""
+    serving = subprocess.Popen(command("serve", "textcraft", "--port", str(port)), cwd=place, env=environment(), stdout=subprocess.PIPE, text=True)
+    assert serving.stdout is not None
+    return serving, str(json.loads(serving.stdout.readline())["url"])
+
+
+def training(folder: Path) -> bool:
+    """Whether a training step is written down, which is right before its first call of the world."""
+    return any(isinstance(each, ScheduledRecord) and each.phase == "train" for each in read_journal(folder))
+
+
+def test_promise_02_a_world_that_dies_and_comes_back_costs_no_episode(tmp_path: Path) -> None:
+    serving, url = world(0, tmp_path)
+    more = (f"env.urls=[{url}]", "env.world=null", f"train.steps={STEPS}", "horizon.turns=[6]", "evaluation.limit=1", *PATIENT)
+    try:
+        with (tmp_path / "said.txt").open("w") as said:
+            train = subprocess.Popen(command("train", RECIPE, "profile=rehearsal", *more), cwd=tmp_path, env=environment(), stdout=said, stderr=said)
+        until = time.monotonic() + LONGEST
+        while time.monotonic() < until and train.poll() is None:
+            if any(training(folder) for folder in tmp_path.glob("runs/*")):
+                break
+            time.sleep(0.05)
+        # In the middle of the first step: killed without a chance to answer what is under way.
+        serving.kill()
+        serving.wait()
+        time.sleep(GONE_SECONDS)
+        serving, _ = world(int(url.rpartition(":")[2]), tmp_path)
+        code = train.wait(timeout=LONGEST)
+    finally:
+        serving.kill()
+        serving.wait()
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert code in (0, 9), (tmp_path / "said.txt").read_text() + tail(folder)
+    records = list(read_journal(folder))
+    scheduled = [each.episode for each in records if isinstance(each, ScheduledRecord)]
+    outcomes = {each.episode: each for each in records if isinstance(each, OutcomeRecord)}
+    assert sorted(outcomes) == sorted(scheduled) and len(scheduled) == STEPS * EPISODES + 2
+    failed = Counter(each.cause for each in records if isinstance(each, AttemptRecord) and each.outcome == "infra_error")
+    assert failed, "the world died in the middle of a step"
+    assert set(failed) <= {"connect", "reset", "timeout"}
+    assert any(isinstance(each, ServerRecord) and each.event == "opened" for each in records) or failed["reset"]
+    assert all(each.reward is None for each in outcomes.values() if each.outcome == "infra_error")
+    scored = Counter(int(each.episode.split("/")[2]) for each in outcomes.values() if each.episode.startswith("train/") and each.reward is not None)
+    batches = {each.step: each.value for each in records if isinstance(each, MetricRecord) and each.name == "trajectories"}
+    assert batches == dict(scored)
