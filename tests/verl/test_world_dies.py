@@ -27,6 +27,12 @@ def world(port: int, place: Path) -> tuple[subprocess.Popen[str], str]:
     return serving, str(json.loads(serving.stdout.readline())["url"])
 
 
+def end(serving: subprocess.Popen[str]) -> None:
+    """Kill it, without a chance to answer what is under way."""
+    serving.kill()
+    serving.communicate()
+
+
 def training(folder: Path) -> bool:
     """Whether a training step is written down, which is right before its first call of the world."""
     return any(isinstance(each, ScheduledRecord) and each.phase == "train" for each in read_journal(folder))
@@ -43,15 +49,13 @@ def test_promise_02_a_world_that_dies_and_comes_back_costs_no_episode(tmp_path: 
             if any(training(folder) for folder in tmp_path.glob("runs/*")):
                 break
             time.sleep(0.05)
-        # In the middle of the first step: killed without a chance to answer what is under way.
-        serving.kill()
-        serving.wait()
+        # In the middle of the first step.
+        end(serving)
         time.sleep(GONE_SECONDS)
         serving, _ = world(int(url.rpartition(":")[2]), tmp_path)
         code = train.wait(timeout=LONGEST)
     finally:
-        serving.kill()
-        serving.wait()
+        end(serving)
     (folder,) = (tmp_path / "runs").iterdir()
     assert code in (0, 9), (tmp_path / "said.txt").read_text() + tail(folder)
     records = list(read_journal(folder))
