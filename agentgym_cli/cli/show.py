@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import io
-import json
 import re
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TextIO
 
 from rich.console import Console
+from rich.markup import escape
 
 from agentgym_cli.cli.live import StderrProgress, stderr_progress
 from agentgym_cli.errors import Degraded, StoreError
+from agentgym_cli.recipe.canonical import printed_json
+from agentgym_cli.report.text import for_terminal
 
 if TYPE_CHECKING:
     from agentgym_cli.report.model import Report
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from agentgym_cli.verbs.request import Request
     from agentgym_cli.verbs.segment import Finished
 
+_LONGEST_NAME = 255
+"""Of a run: it is that of a folder."""
 _BLANKS = re.compile(r"[ \t]+(?=\n)")
 
 
@@ -54,7 +58,7 @@ class _Trimmed(io.StringIO):
 
 def print_json(value: object) -> None:
     """One JSON document with sorted keys."""
-    sys.stdout.write(json.dumps(value, sort_keys=True, ensure_ascii=False, indent=2) + "\n")
+    sys.stdout.write(printed_json(value, indent=2) + "\n")
 
 
 def run_and_report(verb: Callable[[Request, StderrProgress], Finished], request: Request, *, as_json: bool) -> None:
@@ -109,7 +113,8 @@ def show_rebuilt(made: Rebuilt, *, as_json: bool) -> None:
         print_json(values)
         return
     for value in values:
-        stdout_console().print(f"{value['run']}: {value['records']} records, {value['torn']} torn lines left out", soft_wrap=True)
+        name = escape(for_terminal(str(value["run"]), limit=_LONGEST_NAME))
+        stdout_console().print(f"{name}: {value['records']} records, {value['torn']} torn lines left out", soft_wrap=True)
 
 
 def show_digest(run: str, digest: ResultsDigest, *, as_json: bool) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from rich.table import Table
 
 from agentgym_cli.cli.show import print_json, stdout_console
 from agentgym_cli.cli.show_probe import coloured, write_result
+from agentgym_cli.recipe.canonical import printed_json
 from agentgym_cli.report.text import for_terminal
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def show_qualification(found: Qualification, *, as_json: bool, output: Path | No
     else:
         _print(found, stdout_console())
     if output is not None:
-        write_result(output, json.dumps(values, sort_keys=True, ensure_ascii=False, indent=2) + "\n")
+        write_result(output, printed_json(values, indent=2) + "\n")
     if found.failed:
         raise found.failure()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -16,6 +15,7 @@ from rich.table import Table
 from agentgym_cli.cli.junit import junit_xml
 from agentgym_cli.cli.show import print_json, stdout_console
 from agentgym_cli.errors import StoreError
+from agentgym_cli.recipe.canonical import printed_json
 from agentgym_cli.report.text import for_terminal
 from agentgym_cli.verbs.world import probe_failure
 
@@ -37,7 +37,7 @@ def show_probe(report: ProbeReport, *, as_json: bool, output: Path | None = None
     else:
         _print(report, stdout_console())
     if output is not None:
-        write_result(output, json.dumps(values(report), sort_keys=True, ensure_ascii=False, indent=2) + "\n")
+        write_result(output, printed_json(values(report), indent=2) + "\n")
     if junit is not None:
         write_result(junit, junit_xml(report))
     if not report.ok:

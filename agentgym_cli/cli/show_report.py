@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable
 from dataclasses import asdict
@@ -14,6 +13,7 @@ from rich.console import Console
 
 from agentgym_cli.cli.show import stdout_console
 from agentgym_cli.errors import GateFailed, RecipeError
+from agentgym_cli.recipe.canonical import printed_json
 
 if TYPE_CHECKING:
     from agentgym_cli.report.blocks import Section
@@ -96,7 +96,7 @@ def _json(answer: Answer) -> str:
     from agentgym_cli.report.gate import Decision
 
     assert isinstance(answer, Decision | Comparisons)
-    return json.dumps(asdict(answer), sort_keys=True, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+    return printed_json(asdict(answer), indent=1) + "\n"
 
 
 def _sections(answer: Answer) -> tuple[str, Iterable[Section]]:

@@ -12,11 +12,15 @@ from rich.markup import escape
 from agentgym_cli.cli.show import print_json, stdout_console
 from agentgym_cli.errors import StoreError
 from agentgym_cli.recipe.wording import shown
+from agentgym_cli.report.text import for_terminal
 
 if TYPE_CHECKING:
     from agentgym_cli.store.check import RunCheck
     from agentgym_cli.store.export import Exported
     from agentgym_cli.verbs.store import Imported
+
+_LONGEST = 600
+"""Most characters of a name or a fault that are shown."""
 
 
 def show_checked(checks: Sequence[RunCheck], database: Path, *, as_json: bool) -> None:
@@ -29,10 +33,10 @@ def show_checked(checks: Sequence[RunCheck], database: Path, *, as_json: bool) -
         for check in checks:
             counts = f"{check.success} success, {check.failure} failure, {check.infra_error} infra_error, {check.missing} missing"
             superseded = f"; {check.superseded} records superseded" if check.superseded else ""
-            console.print(escape(f"{check.run}: {check.scheduled} scheduled = {counts}{superseded}"), soft_wrap=True)
+            console.print(escape(f"{for_terminal(check.run, limit=_LONGEST)}: {check.scheduled} scheduled = {counts}{superseded}"), soft_wrap=True)
             console.print(f"  results {check.digest or 'n/a'}", soft_wrap=True)
             for fault in check.faults:
-                console.print(escape(f"  wrong: {fault if fault.isprintable() else ascii(fault)}"), soft_wrap=True)
+                console.print(escape(f"  wrong: {for_terminal(fault, limit=_LONGEST)}"), soft_wrap=True)
     if faults:
         first = shown(faults[0]) if len(faults[0]) < 60 else faults[0][:200]
         raise StoreError(
@@ -56,5 +60,7 @@ def show_imported(made: Imported, *, as_json: bool) -> None:
         print_json({"run": made.run, "folder": str(made.folder), "files": made.files, "episodes": made.episodes})
         return
     console = stdout_console()
-    console.print(escape(f"{made.run}: {made.episodes} episodes of {made.files} files, in {made.folder}"), soft_wrap=True)
+    console.print(
+        escape(f"{for_terminal(made.run, limit=_LONGEST)}: {made.episodes} episodes of {made.files} files, in {made.folder}"), soft_wrap=True
+    )
     console.print("  The schedule is not known, and infra errors cannot be told from failures; its reports say so.", soft_wrap=True)

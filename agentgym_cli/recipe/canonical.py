@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -11,6 +13,24 @@ from pathlib import Path
 def canonical_json(value: object) -> str:
     """JSON with sorted keys, no spaces, nulls kept and floats as their shortest exact decimals. ValueError for NaN and infinities."""
     return json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def printed_json(value: object, *, indent: int) -> str:
+    """JSON for a screen or a file of results: sorted keys, no data null, every control, direction and unassigned character an escape.
+
+    ValueError for NaN and infinities.
+    """
+    return _UNPLAIN.sub(_escaped, json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False, indent=indent))
+
+
+_UNPLAIN = re.compile(r"[^\n\x20-\x7e]")
+_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+"""Of Unicode: what a terminal may obey, or nobody sees."""
+
+
+def _escaped(found: re.Match[str]) -> str:
+    character = found[0]
+    return json.dumps(character)[1:-1] if unicodedata.category(character) in _UNSEEN else character
 
 
 def digest_of(value: object) -> str:

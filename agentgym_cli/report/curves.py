@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from agentgym_cli.report import phrases
 from agentgym_cli.report.model import Axis, Curve, Learning
-from agentgym_cli.report.plot import ASCII_BLOCKS, BLOCKS, marks, plot
+from agentgym_cli.report.plot import ASCII_BLOCKS, BLOCKS, drawable, marks, plot
 
 _HEIGHT = 6
 _LABEL = 9
@@ -39,6 +41,7 @@ def _ends(curve: Curve, learning: Learning | None = None) -> str:
 
 
 def _lines(curve: Curve, learning: Learning, width: int, blocks: str, height: int) -> list[str]:
+    curve = replace(curve, points=tuple((step, None if value is None else drawable(value)) for step, value in curve.points))
     values = [value for _, value in curve.points if value is not None]
     low, high = min(0.0, *values), max(values)
     if curve.name == "success":

@@ -7,7 +7,15 @@ from collections.abc import Sequence
 BLOCKS = " ▁▂▃▄▅▆▇█"
 ASCII_BLOCKS = " .#"
 
+_LARGEST = 1e300
+"""Values beyond it are drawn as it, so that a range of two of them is a number."""
+
 Points = Sequence[tuple[int, float | None]]
+
+
+def drawable(value: float) -> float:
+    """The value, or the nearest one that a scale can hold."""
+    return max(-_LARGEST, min(_LARGEST, value))
 
 
 def plot(points: Points, *, width: int, height: int, low: float, high: float, blocks: str = BLOCKS) -> list[str]:
@@ -40,7 +48,7 @@ def columns(points: Points, width: int) -> list[float | None]:
     for step, value in points:
         if value is not None:
             sums[(step - first) * count // steps].append(value)
-    means = [sum(values) / len(values) if values else None for values in sums]
+    means = [sum(value / len(values) for value in values) if values else None for values in sums]
     return [mean for mean in means for _ in range(max(1, width // steps))]
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 from math import floor, log10
 
 from agentgym_cli.report import phrases
 from agentgym_cli.report.blocks import Bars, Figure, Gap, Gaps, Line
 from agentgym_cli.report.html_text import Html, element
+from agentgym_cli.report.plot import drawable
 
 OUTCOMES = ("success", "failure", "infra error", "missing")
 """In the order of the bars; the classes are ``o0`` to ``o3``."""
@@ -97,18 +99,24 @@ def gap_words(row: Gap) -> str:
 
 
 def _line(block: Line, number: int) -> Html:
+    said_of = [(x, value) for x, value in block.points if value is not None]
+    block = replace(block, points=tuple((x, None if value is None else drawable(value)) for x, value in block.points))
     known = [(x, value) for x, value in block.points if value is not None]
     low = min(0.0, *(value for _, value in known))
     high = block.top if block.top is not None else max(value for _, value in known)
-    high = high if high > low else low + 1.0
+    high = high if high - low > _NARROWEST else low + max(1.0, abs(low))
     left, right = block.points[0][0], block.points[-1][0]
     right = right if right > left else left + 1.0
     scale = _Scale(left=left, right=right, low=low, high=high)
     parts = [*_shades(block, scale), *_grid(block, scale), *_curve(block, scale)]
-    (first, begin), (last, end) = known[0], known[-1]
+    (first, begin), (last, end) = said_of[0], said_of[-1]
     stages = "".join(f"; {label} from {block.x} {phrases.number(begins)}" for begins, _, label in block.shades)
     said = f"{phrases.number(begin)} at {block.x} {phrases.number(first)}, {phrases.number(end)} at {block.x} {phrases.number(last)}{stages}"
     return _frame(number, _TOP + _HEIGHT + _BOTTOM, block.title, said, parts)
+
+
+_NARROWEST = 1e-300
+"""A range that is no wider has no round numbers inside."""
 
 
 class _Scale:

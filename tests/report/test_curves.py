@@ -39,3 +39,12 @@ def test_titles_and_stages_follow_the_axis(trained: Report) -> None:
     assert lines[-1][10:] == "|horizon 6".ljust(32) + "|horizon 12"
     page = report_page(replace(trained, learning=learning))
     assert "train: success of scored episodes, by tokens" in page
+
+
+def test_extreme_values_are_drawn_on_a_terminal_too(trained: Report) -> None:
+    """As many steps as would overflow when their values are added up before they are averaged."""
+    points = tuple((step, 1.7e308 if step % 2 else -1.7e308) for step in range(1, 400))
+    loud = tuple((step, 1.7e308) for step in range(1, 400))
+    curves = (Curve(phase="train", name="success", points=loud), Curve(phase="train", name="reward_mean", points=points))
+    drawn = draw_curves(replace(trained.learning, curves=curves), width=82, ascii_only=False)
+    assert [title.split(":")[0] for title, _ in drawn] == ["Training, success by step", "Training, mean reward by step"]

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import csv
+import json
 from io import StringIO
+from pathlib import Path
 
 import pytest
 
+from agentgym_cli.cli.show import show_rebuilt
+from agentgym_cli.cli.show_store import show_checked
+from agentgym_cli.recipe.canonical import printed_json
 from agentgym_cli.report.csv_episodes import to_csv
 from agentgym_cli.report.text import for_csv, for_terminal
+from agentgym_cli.store.check import RunCheck
+from agentgym_cli.store.loader import LoadReport
+from agentgym_cli.store.rebuild import Rebuilt
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "  =1", "\uff1d1", "\uff0b1", "\uff0d1", "\uff201"])
@@ -40,3 +48,24 @@ def test_promise_11_no_sequence_that_a_terminal_obeys_gets_through(sequence: str
 @pytest.mark.parametrize("sequence", ["\x1bP1$r0m\x1b\\", "\x1b_payload\x1b\\", "\x1b^payload\x1b\\", "\x90payload\x9c"])
 def test_strings_for_devices_lose_what_makes_them_so(sequence: str) -> None:
     assert not set(for_terminal(f"a{sequence}b")) & set("\x1b\x90\x9c\x07")
+
+
+@pytest.mark.parametrize("text", ["\x9b2J", "a\u202eb", "\u200b", "\ud800", "\x7f", "\u2028", "\U000e0041", "\x1b[2J"])
+def test_promise_11_json_on_a_screen_holds_no_character_that_a_terminal_obeys(text: str) -> None:
+    said = printed_json({text: [text]}, indent=1)
+    assert json.loads(said) == {text: [text]}
+    assert all(character == "\n" or character.isprintable() for character in said)
+
+
+def test_letters_of_any_script_stay_readable_in_json() -> None:
+    assert printed_json(["caf\u00e9 \u6c34"], indent=1) == '[\n "caf\u00e9 \u6c34"\n]'
+
+
+def test_promise_11_names_of_runs_are_harmless_where_stores_are_checked_and_rebuilt(capsys: pytest.CaptureFixture[str]) -> None:
+    name = "\u202eabc[bold]\x9b2J"
+    check = RunCheck(run=name, scheduled=1, success=1, failure=0, infra_error=0, missing=0, superseded=0, digest="d", faults=())
+    show_checked([check], Path("store"), as_json=False)
+    show_rebuilt(Rebuilt(runs=(LoadReport(run=name, records=1, added={}, torn=0),), set_aside=None), as_json=False)
+    said = capsys.readouterr().out
+    assert said.count("abc[bold]: ") == 2
+    assert not set(said) & {"\u202e", "\x9b"}

@@ -156,6 +156,14 @@ def test_a_curve_is_drawn_to_scale_broken_where_there_is_no_data_and_shaded_by_s
     assert "0 at step 1, 0.5 at step 4; horizon 8 from step 1" in drawn
 
 
+@pytest.mark.parametrize("values", [(1e308, -1e308), (-1e17, -1e17), (5e-324, 0.0), (1.7e308, 1.7e308), (-1e-320, -1e-320)])
+def test_a_curve_of_extreme_values_is_drawn(values: tuple[float, float]) -> None:
+    points = tuple((float(step), value) for step, value in enumerate(values, start=1))
+    drawn = figure(Line(title="loss", x="step", points=points, shades=()), 1).text
+    assert "<polyline" in drawn
+    assert not re.search(r"\b(nan|inf)\b", drawn)
+
+
 @pytest.mark.parametrize(
     ("low", "high", "expected"),
     [(0.0, 1.0, [0.0, 0.5, 1.0]), (0.0, 110.0, [0.0, 50.0, 100.0]), (-0.001, 0.0025, [-0.001, 0.0, 0.001, 0.002])],
