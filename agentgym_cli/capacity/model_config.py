@@ -131,7 +131,11 @@ def _stretch(where: str, data: Mapping[str, object]) -> float:
         raise RecipeError(f"{where} rope_scaling: expected a mapping, got {shown(said)}", _COMPLETE)
     if (said.get("rope_type") or said.get("type")) not in _STRETCHING:
         return 1.0
-    factor = said.get("factor")
+    factor, first = said.get("factor"), said.get("original_max_position_embeddings")
     if isinstance(factor, bool) or not isinstance(factor, int | float) or not 1 <= factor <= 1e6:
         raise RecipeError(f"{where} rope_scaling.factor: expected a number from 1, got {shown(factor)}", _COMPLETE)
+    positions = data.get("max_position_embeddings")
+    if isinstance(first, int) and isinstance(positions, int) and positions > 0:
+        # Its positions may be the stretched ones already.
+        return max(1.0, first * factor / positions)
     return float(factor)

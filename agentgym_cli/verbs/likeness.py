@@ -28,8 +28,8 @@ WORLDS = ("env.dialect", "env.world", "env.world_args")
 _PLAYED = ("policy.model", "policy.sampling", "prompt", "budgets.response_tokens", "budgets.context_tokens")
 _DEVICE = ("engine.kind", "engine.device")
 _LEARNED = ("train", "warm_start")
-_DECODED = ("engine.slots", "engine.threads", "budgets.context_tokens")
-_UPDATED = ("engine.threads", "engine.precision", "engine.activation_checkpointing", "engine.pass_tokens", "train")
+_DECODED = ("engine.slots", "engine.threads", "budgets.context_tokens", "cluster")
+_UPDATED = ("engine.threads", "engine.precision", "engine.activation_checkpointing", "engine.pass_tokens", "cluster", "train")
 _LEFT = ("train.steps", "train.learning_rate", "train.warmup_steps", "train.weight_decay", "train.checkpoint_every", "train.max_action_induced_share")
 """Of ``train``, what changes no time of an update."""
 _MOST_NAMED = 3
@@ -78,8 +78,11 @@ def _line(what: str, apart: Sequence[str], other: Sequence[str]) -> Line:
 
 
 def said_of(use: Use) -> tuple[str, ...]:
-    """A sentence for each kind of measurement that is not of the same thing."""
-    return tuple(f"--from: {line.what} {line.how}; {_named(line.differs)} differ{_s(line.differs)}" for line in use.lines if line.differs)
+    """A sentence for what is not of the same thing; what the same keys keep apart stands together."""
+    same: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for line in use.lines:
+        same.setdefault((line.how, line.differs), []).append(line.what)
+    return tuple(f"--from: {', '.join(what)} {how}; {_named(differs)} differ{_s(differs)}" for (how, differs), what in same.items() if differs)
 
 
 def _s(names: Sequence[str]) -> str:
@@ -92,9 +95,13 @@ def _named(keys: Sequence[str]) -> str:
 
 
 def _different(a: Run, b: Run) -> list[str]:
-    """Keys of a recipe whose values differ, a list as one."""
+    """Keys of a recipe whose values differ: a list as one, a section that only one has as one, and of one of another kind its kind alone."""
     ours, theirs = (dict(leaves(config_of(run))) for run in (a, b))
-    return sorted({_NUMBERED.sub("", key) for key in ours.keys() | theirs.keys() if ours.get(key) != theirs.get(key)})
+    found = {_NUMBERED.sub("", key) for key in ours.keys() | theirs.keys() if ours.get(key) != theirs.get(key)}
+    kinds = {key.removesuffix(".kind") for key in found if key.endswith(".kind") and key != "engine.kind"}
+    return sorted(
+        key for key in found if not any(key.startswith(f"{above}.") for above in found) and (key.endswith(".kind") or not below(key, kinds))
+    )
 
 
 def _under(keys: Iterable[str], names: Sequence[str]) -> list[str]:

@@ -93,6 +93,9 @@ def test_positions_are_stretched_as_the_configuration_says(tmp_path: Path) -> No
     plain = read_shape(written(tmp_path, max_position_embeddings=32_768))
     stretched = read_shape(written(tmp_path, max_position_embeddings=32_768, rope_scaling={"type": "yarn", "factor": 4.0}))
     assert [(shape.positions, shape.stretch) for shape in (plain, stretched)] == [(32_768, 1.0), (32_768, 4.0)]
+    said = {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32_768}
+    already = read_shape(written(tmp_path, max_position_embeddings=131_072, rope_scaling=said))
+    assert (already.positions, already.stretch) == (131_072, 1.0)
 
 
 @pytest.mark.slow

@@ -75,19 +75,32 @@ def _babyai() -> Run:
 def test_an_oracle_says_nothing_of_a_policy() -> None:
     found = used(stored(policy="oracle"))
     assert (found.worlds, found.play, found.policy, found.update) == (True, False, None, None)
-    assert "--from: turns and tokens left out; policy differs" in said_of(found)
+    assert said_of(found) == ("--from: turns and tokens, policy's times, update's time left out; policy differs",)
 
 
 def test_another_machine_and_other_gpus_leave_times_out() -> None:
     elsewhere = used(replace(stored(), fingerprint='{"cpu": {"model": "another"}}'))
     asked = used(stored(), same_devices=False)
     assert (elsewhere.policy, elsewhere.update, asked.policy, asked.update) == (None, None, None, None)
-    assert "--from: policy's times left out; CPU differs" in said_of(elsewhere)
-    assert "--from: update's time left out; --gpu differs" in said_of(asked)
+    assert said_of(elsewhere) == ("--from: policy's times, update's time left out; CPU differs",)
+    assert said_of(asked) == ("--from: policy's times, update's time left out; --gpu differs",)
 
 
 def test_training_that_differs_is_named_although_turns_are_taken() -> None:
     assert said_of(used(stored("train.learning_rate=1e-3")))[0] == "--from: turns and tokens as measured; train.learning_rate differs"
+
+
+def test_sections_that_only_one_has_and_other_kinds_are_named_once() -> None:
+    assert said_of(used(stored("warm_start=null")))[0] == "--from: turns and tokens as measured; warm_start differs"
+    ppo = "train.algorithm={kind: ppo, critic_learning_rate: 1e-3}"
+    assert said_of(used(stored(ppo))) == (
+        "--from: turns and tokens as measured; train.algorithm.kind differs",
+        "--from: update's time scaled; train.algorithm.kind differs",
+    )
+
+
+def test_what_the_same_keys_keep_apart_stands_together() -> None:
+    assert said_of(used(stored(), same_devices=False)) == ("--from: policy's times, update's time left out; --gpu differs",)
 
 
 def _frozen(*overrides: str) -> str:
