@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentgym_cli.capacity.architecture import find_known
+from agentgym_cli.capacity.known_models import find_known
 from agentgym_cli.errors import AgentgymError, LockError, PolicyError, TrainerError
 from agentgym_cli.recipe.profiles import GpuSurvey
 from agentgym_cli.recipe.resolve import resolve
