@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from dataclasses import asdict
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +12,6 @@ from rich.console import Console
 
 from agentgym_cli.cli.show import stdout_console
 from agentgym_cli.errors import GateFailed, RecipeError
-from agentgym_cli.recipe.canonical import printed_json
 
 if TYPE_CHECKING:
     from agentgym_cli.report.blocks import Section
@@ -79,7 +77,7 @@ def _text(answer: Answer, form: str) -> str:
         return to_csv(answer.columns, answer.rows)
     report = _report(answer)
     if form == "json":
-        return to_json(report) + "\n" if report is not None else _json(answer)
+        return to_json(answer) + "\n"
     if form == "html":
         return report_page(report) if report is not None else page(_sections(answer)[0], list(_sections(answer)[1]))
     return render(report) if report is not None else render_sections(*_sections(answer))
@@ -89,14 +87,6 @@ def _report(answer: Answer) -> Report | None:
     from agentgym_cli.report.model import Report
 
     return answer if isinstance(answer, Report) else None
-
-
-def _json(answer: Answer) -> str:
-    from agentgym_cli.report.compare import Comparisons
-    from agentgym_cli.report.gate import Decision
-
-    assert isinstance(answer, Decision | Comparisons)
-    return printed_json(asdict(answer), indent=1) + "\n"
 
 
 def _sections(answer: Answer) -> tuple[str, Iterable[Section]]:

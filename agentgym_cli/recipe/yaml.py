@@ -168,6 +168,8 @@ class _Reader:
         except yaml.MarkedYAMLError as err:
             mark = err.problem_mark or err.context_mark
             self.fail(mark.line + 1 if mark else 1, f"expected YAML, got: {err.problem or err.context}")
+        except RecursionError:
+            self.fail(1, "expected YAML that is less deeply nested")
         if self.problems:
             self._raise()
         return value

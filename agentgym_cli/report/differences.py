@@ -15,6 +15,8 @@ from agentgym_cli.report.statistics.power import smallest_paired
 from agentgym_cli.store.task_rows import TaskRow
 
 SIGNIFICANT = 0.05
+_LARGEST = 1e140
+"""Differences of rewards beyond it have squares whose sums overflow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +76,10 @@ def reward(pairs: Sequence[Pair]) -> Difference:
     """Mean return of a task's scored episodes, over tasks that have one in both runs."""
     kept = [pair for pair in pairs if pair.base.rewards and pair.other.rewards]
     gaps = np.array([pair.other.reward / pair.other.rewards - pair.base.reward / pair.base.rewards for pair in kept])
+    if gaps.size and not np.abs(gaps).max() <= _LARGEST:
+        return replace(
+            _difference("reward", gaps[:0], len(pairs), None, None, None, ""), why="rewards are too large for their squares to be added up"
+        )
     interval = mean_bootstrap(gaps)
     return _difference("reward", gaps, len(pairs) - len(kept), interval, None, sign_flips(gaps), "permutation within tasks")
 

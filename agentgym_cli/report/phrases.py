@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from math import isfinite
 
 from agentgym_cli.report.figures import Accounting, Change, FirstAttempts, Ledger, Rate, Unwritten
 from agentgym_cli.report.model import Groups, Latency, Part, Probe, Segment, ServerChange, Spent, Stop
@@ -89,8 +90,8 @@ def overlap(change: Change) -> str:
 
 
 def number(value: float | None) -> str:
-    """Up to four significant digits, thousands with commas, or ``n/a``."""
-    if value is None:
+    """Up to four significant digits, thousands with commas; ``n/a`` for none and for what no number can hold."""
+    if value is None or not isfinite(value):
         return NO_DATA
     if float(value).is_integer() and abs(value) < 1e15:
         return f"{int(value):,}"
@@ -98,7 +99,9 @@ def number(value: float | None) -> str:
 
 
 def duration(seconds: float) -> str:
-    """``45.2 s``, ``12 min 3 s`` or ``3 h 12 min``."""
+    """``45.2 s``, ``12 min 3 s`` or ``3 h 12 min``; ``n/a`` for more than a number can hold."""
+    if not isfinite(seconds):
+        return NO_DATA
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)

@@ -89,6 +89,12 @@ def test_what_cannot_be_meant_is_refused_with_its_line(text: str, message: str) 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("opening", ["{", "[", "? ", "{a: [", "- "])
+def test_nesting_that_the_parser_itself_cannot_follow_is_refused(opening: str) -> None:
+    with pytest.raises(RecipeError, match=r"gate\.yaml:1: expected"):
+        parse_yaml(opening * 3000, Path("gate.yaml"))
+
+
 def test_deep_nesting_is_refused_without_recursion_errors() -> None:
     with pytest.raises(RecipeError, match=r"r\.yaml:1: expected at most 32 levels, got more"):
         parse_yaml("a: " + "[" * 200_000, WHERE)

@@ -237,3 +237,11 @@ def test_runs_of_one_store_are_compared_by_their_latest_evaluation(store: Connec
     assert (split.pairs, split.end_to_end.won, split.end_to_end.lost, split.not_pinned) == (12, 8, 0, 12)
     assert split.end_to_end.p_value == pytest.approx(2 / 2**8)
     assert [(category.name, category.end_to_end.tasks) for category in split.categories] == [("depth 1", 12)]
+
+
+def test_rewards_whose_squares_no_number_holds_are_not_compared() -> None:
+    base = make_side([replace(make_task(number, 1), reward=-1.7e308) for number in range(4)])
+    other = make_side([replace(make_task(number, 1), reward=1.7e308) for number in range(4)])
+    found = compare(base, other).splits[0].reward
+    assert (found.mean, found.p_value, found.tasks, found.left_out) == (None, None, 0, 4)
+    assert found.why == "rewards are too large for their squares to be added up"

@@ -13,10 +13,15 @@ from agentgym_cli.cli.show import show_rebuilt
 from agentgym_cli.cli.show_store import show_checked
 from agentgym_cli.recipe.canonical import printed_json
 from agentgym_cli.report.csv_episodes import to_csv
+from agentgym_cli.report.jsonout import to_json
 from agentgym_cli.report.text import for_csv, for_terminal
 from agentgym_cli.store.check import RunCheck
+from agentgym_cli.store.db import Connection
 from agentgym_cli.store.loader import LoadReport
 from agentgym_cli.store.rebuild import Rebuilt
+from agentgym_cli.store.records import Record
+from tests.report.runs import FROZEN, printed, report_of
+from tests.store.builders import make_run, make_scheduled, make_segment, settled
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "  =1", "\uff1d1", "\uff0b1", "\uff0d1", "\uff201"])
@@ -69,3 +74,14 @@ def test_promise_11_names_of_runs_are_harmless_where_stores_are_checked_and_rebu
     said = capsys.readouterr().out
     assert said.count("abc[bold]: ") == 2
     assert not set(said) & {"\u202e", "\x9b"}
+
+
+def test_sums_that_no_number_holds_are_no_data_in_every_form(store: Connection, tmp_path: Path) -> None:
+    """Times and rewards of a journal that somebody made up."""
+    records: list[Record] = [make_run(frozen=FROZEN), make_segment()]
+    for number in range(4):
+        records += settled(make_scheduled(number), "success", reward=1.7e308, seconds=1.7e308, policy_seconds=1e308, env_seconds=1.7e308)
+    report = report_of(store, tmp_path / "r1", records)
+    assert report.parts[0].spent.seconds == float("inf")
+    assert json.loads(to_json(report))["parts"][0]["spent"]["seconds"] is None
+    assert "n/a summed over attempts" in " ".join(printed(report).split())
