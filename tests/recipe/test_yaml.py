@@ -89,6 +89,7 @@ def test_what_cannot_be_meant_is_refused_with_its_line(text: str, message: str) 
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 @pytest.mark.parametrize("opening", ["{", "[", "? ", "{a: [", "- "])
 def test_nesting_that_the_parser_itself_cannot_follow_is_refused(opening: str) -> None:
     with pytest.raises(RecipeError, match=r"gate\.yaml:1: expected"):
