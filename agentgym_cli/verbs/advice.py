@@ -115,6 +115,6 @@ def _beyond(run: Run, plan: Plan) -> tuple[Way, ...]:
         if verdict.fits:
             host = 0 if verdict.training is None else verdict.training.host * layout.trainers
             there = f" ({host / GIB:,.0f} GiB there)" if host else ""
-            says = f"not a setting of engine {run.engine.kind}: {', '.join(change.beyond for change in chosen)}{there}"
+            says = f"keys of verl's own, which no estimate reads: {', '.join(change.beyond for change in chosen)}{there}"
             return (Way(says=says, overrides=(), gpu=None, setting=False),)
     return ()

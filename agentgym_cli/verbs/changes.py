@@ -15,6 +15,7 @@ from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.verbs.devices import machine_of, machines_of
 
 _MOST_GPUS = 1024
+_OFFLOADED = " ".join(f"verl.actor_rollout_ref.actor.fsdp_config.{part}_offload=true" for part in ("param", "optimizer"))
 _RANK = 16
 _SLOTS = 16
 """Fewest episodes at work at once that are proposed to a run with many more."""
@@ -31,7 +32,7 @@ class Change:
     price: int
     """What it costs beside memory, for ordering: 1 hardly anything, 10 another experiment."""
     beyond: str = ""
-    """What it is, in words, where no key sets it."""
+    """What it is, in words, where no key of the recipe's own sets it."""
     layout: Mapping[str, bool] = field(default_factory=dict)
     """What it changes of a layout, where no key sets it."""
 
@@ -129,11 +130,11 @@ def larger_clusters(run: Run) -> Iterator[Change]:
 
 
 def no_settings(plan: Plan) -> Iterator[Change]:
-    """What would help and is nobody's key: other engines on GPUs can do it."""
+    """What keys of verl's own set, which no estimate reads."""
     layout = plan.layout
     if layout.local or plan.work is None:
         return
     if not layout.fused_head:
-        yield Change(beyond="logits in pieces (a fused head)", layout={"fused_head": True}, price=1)
+        yield Change(beyond="logits in pieces (verl.actor_rollout_ref.model.use_fused_kernels=true)", layout={"fused_head": True}, price=1)
     if not layout.offload:
-        yield Change(beyond="training state offloaded to the host", layout={"offload": True}, price=5)
+        yield Change(beyond=f"training state offloaded to the host ({_OFFLOADED})", layout={"offload": True}, price=5)

@@ -52,10 +52,14 @@ def ways(*overrides: str, gpu: str | None = None, gpus: int | None = None) -> li
     return list(asked(*overrides, gpu=gpu, gpus=gpus).changes)
 
 
-def test_what_no_key_of_the_engine_sets_is_said_to_be_none() -> None:
+def test_what_the_engines_own_keys_alone_set_is_told_apart() -> None:
     # 16 bytes of 7.6e9 numbers and a reference's 2 are 127.7 GiB; the rest of 163 GiB are logits
     found = ways(gpu="rtx4090-24g", gpus=1)
-    assert found[-1].says == ("not a setting of engine verl: logits in pieces (a fused head), training state offloaded to the host (128 GiB there)")
+    assert found[-1].says == (
+        "keys of verl's own, which no estimate reads: logits in pieces (verl.actor_rollout_ref.model.use_fused_kernels=true), "
+        "training state offloaded to the host (verl.actor_rollout_ref.actor.fsdp_config.param_offload=true "
+        "verl.actor_rollout_ref.actor.fsdp_config.optimizer_offload=true) (128 GiB there)"
+    )
     assert [way.setting for way in found].count(False) == 1
 
 
