@@ -35,6 +35,8 @@ from agentgym_cli.verbs.workload import plan_of
 
 _GPU = "gpu"
 _HIGHEST = 1e9
+_PASS_TOKENS = "ppo_max_token_len_per_gpu"
+"""verl's own name for the tokens of a pass."""
 RATES = (0.1, 0.3, 0.5, 0.8)
 """Rates of success at which a success is priced where no run says one."""
 
@@ -131,6 +133,7 @@ def estimate_capacity(question: Question) -> CapacityAnswer:
         per_success=per_success(main.total, rates) if main.load.played else (),
         notes=(
             *notes,
+            *_two_contexts(run),
             *_no_settings(run, others),
             *_on_a_gpu(run, question),
             *_compared(measured),
@@ -162,6 +165,16 @@ def _compared(measured: Measured | None) -> tuple[str, ...]:
 def _no_settings(run: Run, others: Sequence[Alternative]) -> tuple[str, ...]:
     """Alternatives that no key of the run's engine sets."""
     return tuple(f"{each.name}: not a setting of engine {run.engine.kind}" for each in others if not each.setting)
+
+
+def _two_contexts(run: Run) -> tuple[str, ...]:
+    """That a launch on verl lets a pass have twice the tokens that are counted, where nobody sets them."""
+    cluster = run.cluster
+    if run.engine.kind != "verl" or run.train is None or cluster is None or not cluster.gpus_per_node:
+        return ()
+    if any(_PASS_TOKENS in key for key in cluster.verl):
+        return ()
+    return (f"one context a pass is counted; a launch allows two ({_PASS_TOKENS})",)
 
 
 def _cut_short(run: Run, measured: Measured | None) -> tuple[str, ...]:
