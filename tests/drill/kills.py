@@ -17,7 +17,7 @@ from agentgym_cli.store.journal import read_journal, segment_files
 from agentgym_cli.store.records import AttemptRecord, OutcomeRecord, ScheduledRecord
 from tests.e2e.commands import TIMEOUT_SECONDS, environment, run
 
-_TIMED = ("seconds", "created", "ended", "per_success")
+_TIMED = ("seconds", "created", "ended", "per_success", "latency")
 """Keys of a report that hold times."""
 _OF_TIMES = ("slow world", "stalls")
 """Findings of a report that come from times."""
@@ -168,7 +168,7 @@ def results(place: Path) -> dict[str, Any]:
     digest, report = run(place, "store", "digest", name, "--json"), run(place, "report", name, "--json")
     assert (digest.code, report.code) == (0, 0), digest.err + report.err
     document = json.loads(report.out.replace(name, "RUN"))
-    for part in ("segments", "probes", "reproduce", "latencies", "spending"):
+    for part in ("segments", "probes", "servers", "reproduce", "latencies", "spending"):
         document.pop(part, None)
     return {"digest": digest.json["digest"], "report": _without_times(document)}
 
