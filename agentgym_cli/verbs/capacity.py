@@ -133,7 +133,7 @@ def estimate_capacity(question: Question) -> CapacityAnswer:
         per_success=per_success(main.total, rates) if main.load.played else (),
         notes=(
             *notes,
-            *_two_contexts(run),
+            *_other_passes(run),
             *_no_settings(run, others),
             *_on_a_gpu(run, question),
             *_compared(measured),
@@ -167,14 +167,11 @@ def _no_settings(run: Run, others: Sequence[Alternative]) -> tuple[str, ...]:
     return tuple(f"{each.name}: not a setting of engine {run.engine.kind}" for each in others if not each.setting)
 
 
-def _two_contexts(run: Run) -> tuple[str, ...]:
-    """That a launch on verl lets a pass have twice the tokens that are counted, where nobody sets them."""
-    cluster = run.cluster
-    if run.engine.kind != "verl" or run.train is None or cluster is None or not cluster.gpus_per_node:
+def _other_passes(run: Run) -> tuple[str, ...]:
+    """That a recipe in verl's own words lets a pass have other tokens than the one context that is counted."""
+    if run.engine.kind != "verl" or run.cluster is None or not any(_PASS_TOKENS in key for key in run.cluster.verl):
         return ()
-    if any(_PASS_TOKENS in key for key in cluster.verl):
-        return ()
-    return (f"one context a pass is counted; a launch allows two ({_PASS_TOKENS})",)
+    return (f"one context a pass is counted; the recipe sets {_PASS_TOKENS}",)
 
 
 def _cut_short(run: Run, measured: Measured | None) -> tuple[str, ...]:

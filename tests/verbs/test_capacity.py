@@ -79,11 +79,10 @@ def test_a_demonstration_is_not_played_and_an_exploration_is() -> None:
     assert [stage.tokens_sampled for stage in found.stages if stage.name.startswith("horizon")] == [0.0]
 
 
-def test_a_launch_on_verl_may_take_larger_passes_than_are_counted() -> None:
-    said = "one context a pass is counted; a launch allows two (ppo_max_token_len_per_gpu)"
-    assert said in asked(gpu="h100-80g", gpus=8).notes
-    assert said not in asked("verl.actor_rollout_ref.actor.ppo_max_token_len_per_gpu=10752", gpu="h100-80g", gpus=8).notes
-    assert said not in asked("profile=gpu", "train=null").notes
+def test_passes_that_a_recipe_sets_in_verls_own_words_are_not_what_is_counted() -> None:
+    said = "one context a pass is counted; the recipe sets ppo_max_token_len_per_gpu"
+    assert said not in asked(gpu="h100-80g", gpus=8).notes
+    assert said in asked("verl.actor_rollout_ref.actor.ppo_max_token_len_per_gpu=21504", gpu="h100-80g", gpus=8).notes
 
 
 def test_every_kind_is_judged() -> None:

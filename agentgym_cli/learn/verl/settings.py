@@ -158,7 +158,7 @@ _ACTOR: tuple[Row, ...] = (
     ("actor_rollout_ref.actor.kl_loss_coef", "train.algorithm.kl_coefficient", lambda a: a.algorithm.kl_coefficient),
     ("actor_rollout_ref.actor.kl_loss_type", "train.algorithm.kl_estimate", lambda a: _KL_LOSS[a.algorithm.kl_estimate]),
     ("actor_rollout_ref.actor.use_dynamic_bsz", "passes are filled by tokens", lambda _: True),
-    ("actor_rollout_ref.actor.ppo_max_token_len_per_gpu", "two contexts, or one in a rehearsal", lambda a: _pass_tokens(a)),
+    ("actor_rollout_ref.actor.ppo_max_token_len_per_gpu", "budgets.context_tokens: no trajectory is longer", lambda a: _pass_tokens(a)),
     ("actor_rollout_ref.actor.fsdp_config.param_offload", "it stays on the GPU", lambda _: False),
     ("actor_rollout_ref.ref.fsdp_config.param_offload", "the reference is asked once a step", lambda a: not a.rehearsal),
 )
@@ -305,8 +305,8 @@ def _first_of_policy(algorithm: OnlineSpec) -> int:
 
 
 def _pass_tokens(asked: _Asked) -> int:
-    """Tokens of one pass on one GPU: no trajectory is longer than one context."""
-    return asked.run.budgets.context_tokens * (1 if asked.rehearsal else 2)
+    """Tokens of one pass on one GPU: no trajectory is longer than one context, and the memory model counts one."""
+    return asked.run.budgets.context_tokens
 
 
 def _evaluation_temperature(asked: _Asked) -> float:
