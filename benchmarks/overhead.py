@@ -46,7 +46,8 @@ from agentgym_cli.verbs.degraded import InfraShare
 from agentgym_cli.verbs.history import EMPTY
 from agentgym_cli.verbs.play import Stage
 from agentgym_cli.verbs.progress import Silent
-from agentgym_cli.verbs.recorder import Recorder, utc_now
+from agentgym_cli.verbs.recorder import Recorder
+from agentgym_cli.verbs.recording import utc_now
 from benchmarks.overhead_servers import TURNS
 
 HEADER = (
