@@ -206,6 +206,28 @@ def test_a_live_run_grows_on_the_page(site: Site, page: Page, tmp_path: Path) ->
     expect(page.locator("tr.line")).to_have_count(2)
 
 
+def test_fresh_figures_leave_what_is_chosen_and_not_sent(site: Site, page: Page, tmp_path: Path) -> None:
+    def renewed(run: str) -> None:
+        before = page.evaluate("document.body.dataset.stamp")
+        load(write_journal(tmp_path / run, [make_run(run), make_segment(run=run)]), site.database)
+        page.wait_for_function("before => document.body.dataset.stamp !== before", arg=before, timeout=30_000)
+
+    site.to(page, "")
+    page.locator('input[name="a"][value="b"]').check()
+    page.locator('input[name="b"][value="a"]').check()
+    page.evaluate("document.activeElement.blur()")
+    renewed("fresh-1")
+    page.get_by_role("button", name="Compare A with B").click()
+    page.wait_for_url("**/compare?a=b&b=a")
+    site.to(page, "episodes?run=a&stop=done")
+    page.get_by_role("combobox", name="outcome", exact=True).select_option("failure")
+    page.get_by_role("textbox", name="task", exact=True).fill("textcraft_9")
+    page.get_by_role("button", name="Show").focus()
+    renewed("fresh-2")
+    page.get_by_role("button", name="Show").click()
+    page.wait_for_url("**/episodes?run=a&outcome=failure&stop=done&task=textcraft_9")
+
+
 def test_promise_11_hostile_text_stays_text(site: Site, page: Page) -> None:
     for path in ("", "run?run=h+%3Cb%3E", "episodes?run=h+%3Cb%3E", f"episode?run=h+%3Cb%3E&{EPISODE}0%2F0"):
         site.to(page, path)

@@ -117,13 +117,22 @@
   };
   const say = (words) => { const place = one("#standing"); if (place && place.textContent !== words) place.textContent = words; };
   const busy = () => document.activeElement.matches("input, select") || String(getSelection()) !== "";
+  // What was chosen in a form and not sent yet, by name.
+  const altered = (each) => each.options ? [...each.options].some((option) => option.selected !== option.defaultSelected)
+    : each.type === "radio" ? each.checked && !each.defaultChecked : each.value !== each.defaultValue;
+  const unsent = () => new Map(all("main input, main select").filter(altered).map(({name, value}) => [name, value]));
   const renew = async () => {
     const page = await fetched(location.href, true);
     if (!page || !one("main", page)) return;
     const open = all("main details").map((each) => each.open);
     const focused = document.activeElement.getAttribute("href");
+    const chosen = unsent();
     one("main").replaceChildren(...[...one("main", page).childNodes].map((each) => document.importNode(each, true)));
     all("main details").forEach((each, place) => { each.open = open[place] ?? each.open; });
+    all("main input, main select").forEach((each) => {
+      if (!chosen.has(each.name)) return;
+      if (each.type === "radio") each.checked = each.value === chosen.get(each.name); else each.value = chosen.get(each.name);
+    });
     if (focused) one(`main a[href="${CSS.escape(focused)}"]`)?.focus({preventScroll: true});
     document.body.dataset.stamp = page.body.dataset.stamp;
     say(one("#standing", page).textContent);
@@ -131,13 +140,14 @@
   };
 
   // Filters that are empty are not part of the address.
-  all("form.filters").forEach((form) => form.addEventListener("submit", () => {
+  document.addEventListener("submit", ({target: form}) => {
+    if (!form.matches("form.filters")) return;
     all("input, select", form).forEach((each) => { if (each.value === "") each.disabled = true; });
     ["sort:schedule", "order:up"].forEach((pair) => {
       const [name, value] = pair.split(":");
       if (form.elements[name]?.value === value) form.elements[name].disabled = true;
     });
-  }));
+  });
   addEventListener("pageshow", () => all("form.filters :disabled").forEach((each) => { each.disabled = false; }));
 
   const follow = (key) => {
