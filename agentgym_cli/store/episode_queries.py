@@ -104,6 +104,8 @@ _PIECES: Mapping[str, str] = MappingProxyType(
 )
 PIECES = tuple(_PIECES)
 """Texts of an attempt that can be read piece by piece; ``final`` is what the world showed last."""
+_FURTHEST = 2**32 - 2
+"""Characters into a text at most, as DuckDB counts them; it keeps none that is longer."""
 _TOKENS = """
 with kept as (
     select token_ids[$first:$last] as ids, action_mask[$first:$last] as mask, logprobs[$first:$last] as logprobs
@@ -288,7 +290,7 @@ def piece(connection: Connection, key: AttemptKey, what: str, *, turn: int, star
     """Characters of one text from ``start`` (0 is its first) on, and the text's length. Raises NotInStore where there is none."""
     if what not in _PIECES:
         raise NotInStore(f"part: expected one of {', '.join(_PIECES)}, got {shown(what)}")
-    values = [start + 1, most, *_values(key), *([] if what == "final" else [turn])]
+    values = [min(start, _FURTHEST) + 1, most, *_values(key), *([] if what == "final" else [turn])]
     row = first_row(connection, _PIECES[what], values)
     if row is None or row[0] is None:
         raise NotInStore(f"episode {shown(key.episode)}: expected turn {turn} of attempt {key.attempt}, got none")

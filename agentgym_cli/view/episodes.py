@@ -26,8 +26,10 @@ _TYPED = (
     ("text", "text in any turn", "search"),
 )
 _MOST_CHOICES = 500
+_LONGEST_CHOICE = 500
+"""Characters of a choice that a list offers."""
 _CHOICE_BYTES = 600
-"""About what one of the choices takes in memory."""
+"""About what one of the choices takes in memory beside its names."""
 
 
 def episodes_page(asked: Asked) -> Answer:
@@ -38,9 +40,7 @@ def episodes_page(asked: Asked) -> Answer:
     run = queries.find_run(connection, choice.run)
     after, before = asked.query.text("after"), asked.query.text("before")
     found = episode_page(connection, run.run, choice.wanted, sort=choice.sort, descending=choice.descending, after=after, before=before, most=PAGE)
-    known = asked.kept.get(
-        ("choices", run.run), lambda: choices(connection, run.run), lambda rows: _CHOICE_BYTES * len(rows), stamp=asked.reading.stamp
-    )
+    known = asked.kept.get(("choices", run.run), lambda: choices(connection, run.run), _size, stamp=asked.reading.stamp)
     body: list[Child] = [
         element("h1", "Episodes"),
         _form(asked, choice, known),
@@ -49,6 +49,10 @@ def episodes_page(asked: Asked) -> Answer:
         _pages(asked, choice, found),
     ]
     return framed(asked, f"Episodes of {run.run}", [(run.run, asked.link("run", {"run": run.run})), ("Episodes", None)], body, live=True, wide=True)
+
+
+def _size(rows: Sequence[ChoiceRow]) -> int:
+    return sum(_CHOICE_BYTES + len(row.category) + len(row.split) for row in rows)
 
 
 def _counted(found: EpisodePage) -> str:
@@ -106,8 +110,14 @@ def _select(name: str, label: str, chosen: str | None, values: Sequence[tuple[st
     options = []
     for value, count in every:
         words = one_line(value or "any", 60) if count is None else joined((one_line(value, 60), f" ({count:,})"))
-        options.append(element("option", words, attributes={"value": value} | ({"selected": ""} if value == (chosen or "") else {})))
+        options.append(element("option", words, attributes=_offered(value, value == (chosen or ""))))
     return element("label", element("span", label), element("select", *options, attributes={"name": name, "aria-label": label}))
+
+
+def _offered(value: str, chosen: bool) -> dict[str, object]:
+    if chosen:
+        return {"value": value, "selected": ""}
+    return {"value": value} if len(value) <= _LONGEST_CHOICE else {"disabled": "", "title": "its name is too long for a list"}
 
 
 def _typed(name: str, label: str, kind: str, given: str | None) -> Html:

@@ -72,10 +72,10 @@ def _hostile() -> list[Record]:
 
 
 def _long() -> list[Record]:
-    """An episode of 100 turns, one that was never played, and one whose first response was cut."""
+    """An episode of 100 turns, one that was never played, and one of a category with a long name, whose first response was cut."""
     scheduled = make_scheduled(0, run="long", horizon=100)
     attempt = make_attempt(scheduled, "success", turns=100)
-    cut = make_scheduled(2, run="long")
+    cut = make_scheduled(2, run="long", category="endless " * 1_000)
     short = replace(make_attempt(cut, "failure"), turns=(make_turn(1, text="cut sho", cut=True), make_turn(2)))
     ends = [cut, short, make_outcome(short)]
     return [make_run("long"), make_segment(run="long"), scheduled, attempt, make_outcome(attempt), make_scheduled(1, run="long"), *ends]

@@ -51,6 +51,22 @@ def test_a_training_says_how_far_it_is_and_draws_its_stages(read: Reader) -> Non
     assert row_of(page, "step 4").startswith("2 in progress step 4")
 
 
+def test_a_choice_with_a_long_name_is_counted_and_not_sent(read: Reader) -> None:
+    page = read("episodes", "run=long")
+    assert page.status == 200 and len(page.text) < 10_000
+    assert re.search(r"<option [^>]*disabled[^>]*>(endless ){7}end… \(1\)</option>", page.text)
+    assert '<option value="depth 1">depth 1 (2)</option>' in page.text
+    chosen = read("episodes", "run=long&category=" + "endless+" * 1_000)
+    assert words(chosen.text).count("1 to 1 of 1 episodes") == 1
+
+
+@pytest.mark.parametrize("start", [126_001, 2**32, 10**14])
+def test_a_place_behind_a_text_is_not_there(read: Reader, start: int) -> None:
+    page = read("text", f"run=h+%3Cb%3E&episode=eval%2Ftest%2F0%2Ftextcraft_0%2F0&segment=1&attempt=1&part=observation&turn=2&start={start}")
+    assert page.status == 404
+    assert f"start {start:,}: expected a place in a text of 126,000 characters" in unescape(page.text)
+
+
 def test_a_journal_that_is_ahead_of_the_store_is_said(read: Reader, database: Path) -> None:
     assert "ahead of the store" not in read("run", "run=t").text
     journal = database.parent / "runs" / "t" / "journal" / "0002.jsonl"
