@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,6 +67,8 @@ class Frozen:
     warnings: tuple[str, ...]
     observed: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """What environment servers said they are, by URL, or ``env.world``; empty before anybody asked."""
+    categories: Mapping[str, Mapping[str, int]] = dataclasses.field(default_factory=dict)
+    """Tasks of each evaluation split by category, for reports of what was left out; outside the digest, which has the tasks themselves."""
 
     @property
     def items(self) -> dict[str, str]:
@@ -98,6 +101,7 @@ class Frozen:
             "folders": list(self.folders),
             "warnings": list(self.warnings),
             "observed": dict(self.observed),
+            "categories": {split: dict(counts) for split, counts in self.categories.items()},
         }
 
     def to_json(self) -> str:
@@ -137,7 +141,14 @@ def freeze(resolved: Resolved) -> Frozen:
     lists, found = _read(resolved, sources)
     parts = task_parts(lists) | found
     warnings = (*resolved.warnings, *_unpinned(run, parts), *lists.warnings, *_drawn_twice(run, lists), *reported(run.about.reported_overlaps))
-    return Frozen(run=run, parts=parts, recipe=str(resolved.recipe_path), folders=tuple(map(str, folders)), warnings=warnings)
+    return Frozen(
+        run=run,
+        parts=parts,
+        recipe=str(resolved.recipe_path),
+        folders=tuple(map(str, folders)),
+        warnings=warnings,
+        categories={split: Counter(row.category for row in rows) for split, rows in lists.evaluation.items()},
+    )
 
 
 def _read(resolved: Resolved, sources: Sources) -> tuple[TaskLists, dict[str, Part]]:

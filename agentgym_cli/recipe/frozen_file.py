@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from agentgym_cli.errors import RecipeError
 from agentgym_cli.recipe.canonical import canonical_json
@@ -31,6 +31,8 @@ class _Document:
     folders: tuple[str, ...]
     warnings: tuple[str, ...]
     observed: dict[str, str]
+    categories: dict[str, dict[str, int]] = Field(default_factory=dict)
+    """Not in files that were written before this was kept."""
 
 
 @cache
@@ -66,6 +68,7 @@ def parse_frozen(text: str, *, where: str) -> Frozen:
         folders=document.folders,
         warnings=document.warnings,
         observed=document.observed,
+        categories=document.categories,
     )
     _refuse_edited(document, frozen, where)
     return frozen

@@ -8,7 +8,7 @@ from itertools import groupby
 
 from agentgym_cli.report.accounting import account_first_attempts, account_rows, averages, change, each, ledger, share, untold, unwritten
 from agentgym_cli.report.breakdown import by_category, stage_accounts
-from agentgym_cli.report.choice import UNKNOWN, awaited, choice_of
+from agentgym_cli.report.choice import UNKNOWN, awaited, choice_of, left_out_of
 from agentgym_cli.report.conditions import Conditions, read_conditions
 from agentgym_cli.report.degraded import degraded_run
 from agentgym_cli.report.diagnosis import diagnose
@@ -21,6 +21,7 @@ from agentgym_cli.report.model import (
     Comparison,
     Header,
     Latency,
+    LeftOut,
     Part,
     PastDecision,
     Probe,
@@ -224,7 +225,8 @@ def _part(rows: Rows, facts: FrozenFacts, key: tuple[str, str, int | None], coun
     choice = choice_of(facts, split, tasks=tasks, begun=begun) if phase.startswith("eval") else UNKNOWN
     reasons = [row for row in rows.reasons if (row.phase, row.split, row.step) == key]
     kept = ledger(reasons, left_out=choice.left_out)
-    categories = by_category(counts, cells, reasons, left_out=choice.left_out, imported=rows.run.imported)
+    by_name = left_out_of(facts, split, choice.left_out, {row.category: row.tasks for row in counts})
+    categories = by_category(counts, cells, reasons, left_out=by_name, imported=rows.run.imported)
     spent = next((_spent(row, infra) for row in rows.attempts if (row.phase, row.split, row.step) == key), _NOTHING)
     took = (("tokens sampled", spent.action_tokens), ("attempt seconds", spent.seconds))
     why = _NOT_KEPT if rows.run.imported else "not recorded"
@@ -241,6 +243,7 @@ def _part(rows: Rows, facts: FrozenFacts, key: tuple[str, str, int | None], coun
         tries=tries(cells) if phase.startswith("eval") else (),
         tasks=tasks,
         left_out=choice.left_out,
+        left_out_categories=tuple(LeftOut(category=name, tasks=number) for name, number in (by_name or {}).items() if name),
         unwritten=unwritten(accounting, choice.planned),
         outcome_from=_outcome_from(counts, reasons),
         stops=tuple(_stops(reasons)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 
 from agentgym_cli.report.accounting import account_cells, account_first_attempts, account_first_cells, account_rows, ledger, untold
@@ -16,20 +16,28 @@ _UNKNOWN = FirstAttempts(retried=None, accounting=None)
 
 
 def by_category(
-    counts: Sequence[CountsRow], cells: Sequence[CellRow], reasons: Sequence[ReasonRow], *, left_out: int | None, imported: str | None
+    counts: Sequence[CountsRow],
+    cells: Sequence[CellRow],
+    reasons: Sequence[ReasonRow],
+    *,
+    left_out: Mapping[str, int] | None,
+    imported: str | None,
 ) -> tuple[Category, ...]:
     """Every category of one part, '' among them where tasks have none.
 
     Args:
         counts: one row for each category of the part; ``cells`` and ``reasons`` are of the same part.
-        left_out: tasks of the part that were not scheduled by choice; of which categories they are is known only where there are none.
+        left_out: tasks of each category that were not scheduled by choice; None where nobody can say.
         imported: format of the files that it was imported from, None for our own.
     """
     return tuple(
         Category(
             name=row.category,
             accounting=account_rows([row], [cell for cell in cells if cell.category == row.category], untold(imported)),
-            ledger=ledger([reason for reason in reasons if reason.category == row.category], left_out=0 if left_out == 0 else None),
+            ledger=ledger(
+                [reason for reason in reasons if reason.category == row.category],
+                left_out=None if left_out is None else left_out.get(row.category, 0),
+            ),
             first_attempts=_UNKNOWN if imported else account_first_attempts([row]),
         )
         for row in counts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from agentgym_cli.report.frozen import FrozenFacts
@@ -37,6 +37,22 @@ def choice_of(facts: FrozenFacts, split: str, *, tasks: int, begun: bool) -> Cho
         return Choice(left_out=max(0, in_split - tasks), planned=None) if begun else UNKNOWN
     chosen = in_split if facts.evaluation_limit is None else min(in_split, facts.evaluation_limit)
     return Choice(left_out=in_split - chosen, planned=None if facts.samples is None else chosen * facts.samples)
+
+
+def left_out_of(facts: FrozenFacts, split: str, left_out: int | None, scheduled: Mapping[str, int]) -> Mapping[str, int] | None:
+    """Tasks of each category that were not scheduled by choice, those with none left out; None where nobody can say.
+
+    Args:
+        left_out: of the whole split; None where nobody can say.
+        scheduled: tasks by category.
+    """
+    if left_out == 0:
+        return {}
+    every = facts.categories.get(split)
+    if left_out is None or every is None:
+        return None
+    found = {name: count - scheduled.get(name, 0) for name, count in every.items() if count > scheduled.get(name, 0)}
+    return found if sum(found.values()) == left_out else None
 
 
 def awaited(facts: FrozenFacts, scheduled: Collection[str], *, begun: bool) -> tuple[str, ...]:

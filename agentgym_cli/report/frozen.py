@@ -32,6 +32,8 @@ class FrozenFacts:
     """Episodes of each task of an evaluation."""
     tasks: dict[str, int]
     """Tasks in each evaluation split, before any limit."""
+    categories: dict[str, dict[str, int]]
+    """The same by category; no split where the run is from before this was kept."""
     runs_dir: str
     database: str
     gpus: int | None
@@ -91,6 +93,7 @@ def read_facts(frozen: str) -> FrozenFacts:
         only_splits=_names(at(document, "config", "evaluation", "only", "splits")),
         samples=whole(at(document, "config", "evaluation", "samples_per_task")),
         tasks={split: int(count) for split, count in counts.items() if isinstance(count, str) and count.isdecimal() and len(count) <= _DIGITS},
+        categories=_categories(at(document, "categories")),
         runs_dir=text(at(document, "config", "store", "runs_dir")) or "runs",
         database=text(at(document, "config", "store", "database")) or "results.duckdb",
         gpus=_gpus(at(document, "config", "cluster")),
@@ -99,6 +102,16 @@ def read_facts(frozen: str) -> FrozenFacts:
         price_sampled=number(at(document, "config", "policy", "endpoint", "price_per_million_output")),
         semantics=text(at(document, "parts", "rules", SEMANTICS)),
     )
+
+
+def _categories(value: object) -> dict[str, dict[str, int]]:
+    """Counts by split and category; what is none is left out."""
+    splits = value.items() if isinstance(value, dict) else []
+    return {
+        str(split): {str(name): count for name, count in counts.items() if whole(count) is not None}
+        for split, counts in splits
+        if isinstance(counts, dict)
+    }
 
 
 def _gpus(cluster: object) -> int | None:

@@ -88,6 +88,14 @@ class Spent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """What a choice left out of one category."""
+
+    category: str
+    tasks: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
     """One split of one phase."""
 
@@ -106,6 +114,8 @@ class Part:
     tasks: int
     left_out: int | None
     """Tasks of the split that were not scheduled, by choice (``evaluation.limit``, ``evaluation.only``); None where that is unknown."""
+    left_out_categories: tuple[LeftOut, ...]
+    """The same by category, those of which nothing of theirs was scheduled included; empty where there are none or nobody can say."""
     unwritten: Unwritten | None
     """None where the schedule is complete, or how long it was to be is not known."""
     outcome_from: str

@@ -217,7 +217,7 @@ def details(part: Part) -> list[tuple[str, str]]:
         ("truncated", shared(part.truncated, "episodes")),
         ("invalid actions", shared(part.invalid_actions, "turns")),
         ("first attempts only", first_attempts(part.first_attempts)),
-        ("tasks", f"{part.tasks:,}" + (f", {part.left_out:,} more not scheduled by choice" if part.left_out else "")),
+        ("tasks", f"{part.tasks:,}{_left_out(part)}"),
         ("outcome from", part.outcome_from),
         ("intervals", methods(part.accounting) + _categories_too(part)),
         *([("cluster bootstrap", bootstraps(part.accounting))] if bootstraps(part.accounting) else []),
@@ -225,6 +225,14 @@ def details(part: Part) -> list[tuple[str, str]]:
         ("spent", spent(part.spent)),
     ]
     return found
+
+
+def _left_out(part: Part) -> str:
+    """What was not scheduled by choice, behind the number of tasks that were; names of categories are foreign text."""
+    if not part.left_out:
+        return ""
+    named = ", ".join(f"{each.category} {each.tasks:,}" for each in part.left_out_categories)
+    return f", {part.left_out:,} more not scheduled by choice" + (f" ({named})" if named else "")
 
 
 def _categories_too(part: Part) -> str:

@@ -88,6 +88,33 @@ def test_categories_of_a_split_of_which_nothing_was_left_out_left_nothing_out(st
     assert [category.ledger.left_out for category in part.categories] == [0, 0]
 
 
+def test_what_a_choice_left_out_is_known_by_category_where_the_run_kept_its_lists(store: Connection, tmp_path: Path) -> None:
+    document = json.loads(FROZEN)
+    # 26 tasks of which 6 were to be scheduled, 2 of depth 1 and 4 of depth 2; of depth 3 none.
+    document["parts"]["tasks.evaluation.test"]["count"] = "26"
+    document["config"]["evaluation"]["limit"] = 6
+    document["categories"] = {"test": {"depth 1": 10, "depth 2": 6, "depth 3": 10}}
+    found = report_of(store, tmp_path / "r1", [make_run(frozen=json.dumps(document)), *RECORDS[1:]])
+    (part,) = [part for part in found.parts if part.phase == "eval"]
+    assert (part.left_out, [each.ledger.left_out for each in part.categories]) == (20, [8, 2])
+    said = "20 more not scheduled by choice (depth 1 8, depth 2 2, depth 3 10)"
+    for form in (printed(found), render(found), report_page(found)):
+        assert said in " ".join(form.replace("\\", "").split())
+    assert [(each["category"], each["tasks"]) for each in json.loads(to_json(found))["parts"][-1]["left_out_categories"]] == [
+        ("depth 1", 8),
+        ("depth 2", 2),
+        ("depth 3", 10),
+    ]
+
+
+def test_counts_that_do_not_add_up_to_what_was_left_out_are_not_given_to_categories(store: Connection, tmp_path: Path) -> None:
+    document = json.loads(FROZEN)
+    document["categories"] = {"test": {"depth 1": 3, "depth 2": 117}}
+    (part,) = [p for p in report_of(store, tmp_path / "r1", [make_run(frozen=json.dumps(document)), *RECORDS[1:]]).parts if p.phase == "eval"]
+    # 20 of 120 were left out, and 94 of the 100 others were not written down yet.
+    assert (part.left_out, part.left_out_categories, [each.ledger.left_out for each in part.categories]) == (20, (), [None, None])
+
+
 def test_the_sums_stand_in_every_form(report: Report) -> None:
     said = json.loads(to_json(report))
     (part,) = [part for part in said["parts"] if part["phase"] == "eval"]
