@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -18,6 +19,7 @@ _WIDTH = 760
 _LABEL, _RIGHT = 252, 60
 _ROW, _BAR = 34, 20
 _LONGEST_LABEL = 40
+_LONGEST_TICK = 7
 _LEFT, _TOP, _HEIGHT, _BOTTOM = 56, 22, 190, 40
 _LEAST_FOR_TEXT = 34.0
 """Pixels of a bar in which a number has room."""
@@ -145,10 +147,16 @@ def _grid(block: Line, scale: _Scale) -> Iterator[Html]:
     for value in ticks(scale.low, scale.high, 4):
         y = scale.y(value)
         yield element("line", attributes={"x1": _LEFT, "x2": _WIDTH - 14, "y1": f"{y:.2f}", "y2": f"{y:.2f}", "class": "grid"})
-        yield _text(_LEFT - 8, y + 4, phrases.number(round(value, 10)), "end")
+        yield _text(_LEFT - 8, y + 4, _tick(value), "end")
     for value in ticks(scale.left, scale.right, 8):
-        yield _text(scale.x(value), _TOP + _HEIGHT + 18, phrases.number(round(value, 10)), "middle")
+        yield _text(scale.x(value), _TOP + _HEIGHT + 18, _tick(value), "middle")
     yield _text((_LEFT + _WIDTH) / 2, _TOP + _HEIGHT + 36, block.x, "middle")
+
+
+def _tick(value: float) -> str:
+    """A number of an axis, as a power of ten where it would be cut off at the edge."""
+    words = phrases.number(value)
+    return words if len(words) <= _LONGEST_TICK else re.sub(r"e\+?(-?)0*", r"e\1", f"{value:.4g}")
 
 
 def _curve(block: Line, scale: _Scale) -> Iterator[Html]:

@@ -170,3 +170,17 @@ def test_a_curve_of_extreme_values_is_drawn(values: tuple[float, float]) -> None
 )
 def test_ticks_are_round_numbers_inside_the_scale(low: float, high: float, expected: list[float]) -> None:
     assert ticks(low, high, 4) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("highest", "expected"),
+    [
+        (2.0, ["0", "0.5", "1", "1.5", "2"]),
+        (2e6, ["0", "500,000", "1e6", "1.5e6", "2e6"]),
+        (2e200, ["0", "5e199", "1e200", "1.5e200", "2e200"]),
+        (2e-11, ["0", "5e-12", "1e-11", "1.5e-11", "2e-11"]),
+    ],
+)
+def test_numbers_of_an_axis_have_room_and_are_told_apart(highest: float, expected: list[str]) -> None:
+    drawn = figure(Line(title="loss", x="step", points=((1, 0.0), (2, highest)), shades=()), 1).text
+    assert re.findall(r'<text x="48.0"[^>]*>([^<]*)<', drawn) == expected
