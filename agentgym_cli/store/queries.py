@@ -202,7 +202,8 @@ def find_run(connection: Connection, text: str) -> RunRow:
     close = exact[:1] or [run for run, _ in runs if run.startswith(folder)] or [run for run, name in runs if name == text]
     if len(close) == 1:
         return some_runs(connection, close)[0]
-    known = ", ".join((close or [run for run, _ in runs])[-8:])
+    candidates = close or [run for run, _ in runs]
+    known = ", ".join(candidates[-8:]) + (f" and {older:,} older" if (older := len(candidates) - 8) > 0 else "")
     if close:
         raise NotInStore(f"run {text[:_SHOWN]!r}: expected one, got {len(close)}: {known}", hint="name one of them")
     raise NotInStore(

@@ -7,8 +7,10 @@ import pytest
 from agentgym_cli import errors
 from agentgym_cli.cli import main
 from agentgym_cli.env.endpoint import base_url
+from agentgym_cli.store.loader import load_into
 from agentgym_cli.store.opening import open_for_writing
 from agentgym_cli.store.queries import find_run
+from tests.store.builders import make_run, make_segment, write_journal
 
 
 @pytest.mark.parametrize("words", [["freeze", "recipes"], ["freeze", "recipes/textcraft_grpo.yaml", "seed=-1"], ["report", "x", "--format", "odd"]])
@@ -29,6 +31,17 @@ def test_every_kind_of_failure_has_something_to_say_where_it_has_no_hint_of_its_
 def test_no_name_means_no_run(tmp_path, name):
     with open_for_writing(tmp_path / "store.duckdb") as connection, pytest.raises(errors.StoreError, match="expected a run's name"):
         find_run(connection, name)
+
+
+def test_runs_that_are_not_named_are_counted(tmp_path):
+    with open_for_writing(tmp_path / "store.duckdb") as connection:
+        for number in range(10):
+            load_into(connection, write_journal(tmp_path / f"run-{number}", [make_run(f"run-{number}"), make_segment(run=f"run-{number}")]))
+        named = "run-2, run-3, run-4, run-5, run-6, run-7, run-8, run-9 and 2 older$"
+        with pytest.raises(errors.StoreError, match=f"it has {named}"):
+            find_run(connection, "x")
+        with pytest.raises(errors.StoreError, match=f"expected one, got 10: {named}"):
+            find_run(connection, "run")
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:99999", "http://127.0.0.1:0"])
