@@ -33,6 +33,7 @@ def test_no_name_means_no_run(tmp_path, name):
         find_run(connection, name)
 
 
+@pytest.mark.slow
 def test_runs_that_are_not_named_are_counted(tmp_path):
     with open_for_writing(tmp_path / "store.duckdb") as connection:
         for number in range(10):
