@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
 
 import numpy as np
 
@@ -17,6 +18,10 @@ from agentgym_cli.store.task_rows import TaskRow
 SIGNIFICANT = 0.05
 _LARGEST = 1e140
 """Differences of rewards beyond it have squares whose sums overflow."""
+_LARGEST_COUNTED = 1e6
+"""Largest whole difference of rewards of which every sum can be counted."""
+_ROUNDING, _NOTHING = 1e-9, 1e-12
+"""Relative and absolute difference of two mean rewards that floating point alone can make."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,13 +80,20 @@ def conditional(pairs: Sequence[Pair]) -> Difference:
 def reward(pairs: Sequence[Pair]) -> Difference:
     """Mean return of a task's scored episodes, over tasks that have one in both runs."""
     kept = [pair for pair in pairs if pair.base.rewards and pair.other.rewards]
-    gaps = np.array([pair.other.reward / pair.other.rewards - pair.base.reward / pair.base.rewards for pair in kept])
+    gaps = np.array([_gap(pair.other.reward / pair.other.rewards, pair.base.reward / pair.base.rewards) for pair in kept])
     if gaps.size and not np.abs(gaps).max() <= _LARGEST:
         return replace(
             _difference("reward", gaps[:0], len(pairs), None, None, None, ""), why="rewards are too large for their squares to be added up"
         )
     interval = mean_bootstrap(gaps)
-    return _difference("reward", gaps, len(pairs) - len(kept), interval, None, sign_flips(gaps), "permutation within tasks")
+    unit = 1.0 if gaps.size and np.abs(gaps).max() <= _LARGEST_COUNTED and np.array_equal(gaps, np.rint(gaps)) else None
+    return _difference("reward", gaps, len(pairs) - len(kept), interval, None, sign_flips(gaps, unit), "permutation within tasks")
+
+
+def _gap(other: float, base: float) -> float:
+    """``other - base``; 0 where sums of the same rewards in another order could be so far apart."""
+    gap = other - base
+    return 0.0 if isfinite(gap) and abs(gap) <= max(_ROUNDING * max(abs(other), abs(base)), _NOTHING) else gap
 
 
 def _shares(what: str, pairs: Sequence[Pair], of: str, left_out: int) -> Difference:

@@ -245,3 +245,22 @@ def test_rewards_whose_squares_no_number_holds_are_not_compared() -> None:
     found = compare(base, other).splits[0].reward
     assert (found.mean, found.p_value, found.tasks, found.left_out) == (None, None, 0, 4)
     assert found.why == "rewards are too large for their squares to be added up"
+
+
+def test_rewards_added_up_in_another_order_are_the_same_rewards() -> None:
+    one, another = 0.1 + 0.2 + 0.3, 0.3 + 0.2 + 0.1
+    assert one != another
+    base = make_side([make_task(number, 1, 3, reward=another) for number in range(30)])
+    other = make_side([make_task(number, 1, 3, reward=one) for number in range(30)])
+    found = compare(base, other).splits[0].reward
+    assert (found.mean, found.won, found.lost, found.p_value, found.significant) == (0.0, 0, 0, None, None)
+    assert found.why == "no task came out differently"
+
+
+def test_rewards_of_whole_numbers_are_tested_as_exactly_as_the_successes_they_mark() -> None:
+    solved = [(1, 0)] * 4 + [(0, 1)] * 14 + [(1, 1)] * 22
+    base, other = (make_side([make_task(number, pair[side]) for number, pair in enumerate(solved)]) for side in (0, 1))
+    split = compare(base, other).splits[0]
+    # 18 tasks changed, 4 of them or fewer one way: 1 + 18 + 153 + 816 + 3,060 of 2**18 ways
+    assert split.reward.p_value == pytest.approx(2 * 4048 / 2**18, rel=1e-12)
+    assert split.reward.p_value == pytest.approx(split.end_to_end.p_value, rel=1e-12)
