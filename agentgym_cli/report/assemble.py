@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from agentgym_cli.report.accounting import account_first_attempts, account_rows, averages, change, each, ledger, share, untold, unwritten
+from agentgym_cli.report.accounting import account_first_attempts, account_rows, averages, each, ledger, share, untold, unwritten
+from agentgym_cli.report.before_after import before_and_after
 from agentgym_cli.report.breakdown import by_category, stage_accounts
 from agentgym_cli.report.choice import UNKNOWN, awaited, choice_of, left_out_of
 from agentgym_cli.report.conditions import Conditions, read_conditions
@@ -18,7 +19,6 @@ from agentgym_cli.report.frozen import FrozenFacts, read_facts
 from agentgym_cli.report.learning import assemble_learning
 from agentgym_cli.report.model import (
     Checkpoint,
-    Comparison,
     Header,
     Latency,
     LeftOut,
@@ -36,8 +36,6 @@ from agentgym_cli.report.papers import PaperRow, Result, beside_papers
 from agentgym_cli.report.reproduce import reproduce
 from agentgym_cli.report.signals import Signals
 from agentgym_cli.report.spending import Spending, spend, spend_phases
-from agentgym_cli.report.statistics.intervals import difference
-from agentgym_cli.report.statistics.paired import paired
 from agentgym_cli.report.tries import tries
 from agentgym_cli.store.diagnosis_rows import AxisRow, MatrixRow
 from agentgym_cli.store.gates import GateRow
@@ -109,7 +107,7 @@ def assemble(rows: Rows) -> Report:
         settings=settings(rows.run.frozen, rows.run.verb),
         overlaps=overlaps,
         warnings=warnings,
-        comparisons=tuple(_comparisons(rows)),
+        comparisons=tuple(before_and_after(rows.counts, rows.pairs)),
         parts=parts,
         averages=tuple(_averages(rows.counts, untold(rows.run.imported))),
         stages=tuple(stage_accounts(rows.stages, rows.reasons, rows.run.imported)),
@@ -320,29 +318,6 @@ def _episodes_sql(run: str, phase: str, split: str, step: int | None) -> str:
 
 def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
-
-
-def _comparisons(rows: Rows) -> Iterable[Comparison]:
-    for split in dict.fromkeys(row.split for row in rows.counts):
-        before, after = ([row for row in rows.counts if (row.phase, row.split) == (phase, split)] for phase in ("eval_before", "eval_after"))
-        if before and after:
-            yield _comparison(split, before, after, next((row for row in rows.pairs if row.split == split), None))
-
-
-def _comparison(split: str, before: Sequence[CountsRow], after: Sequence[CountsRow], pair: PairRow | None) -> Comparison:
-    """The end-to-end difference goes by task where there are tasks enough, since both evaluations ran the same ones."""
-    old, new = account_rows(before), account_rows(after)
-    once = all(row.most_samples == 1 for row in (*before, *after))
-    by_task = paired(pair.tasks, pair.difference_sum, pair.difference_squared) if pair else None
-    apart = difference(new.success, new.scheduled, old.success, old.scheduled) if once else None
-    scored = difference(new.success, new.scored, old.success, old.scored) if once else None
-    return Comparison(
-        split=split,
-        before=old,
-        after=new,
-        end_to_end=change(old.end_to_end, new.end_to_end, by_task or apart),
-        conditional=change(old.conditional, new.conditional, scored),
-    )
 
 
 def _server(row: ServerRow) -> ServerChange:

@@ -101,16 +101,30 @@ def _shares(what: str, pairs: Sequence[Pair], of: str, left_out: int) -> Differe
         return row.success / int(getattr(row, of))
 
     gaps = np.array([mean(pair.other) - mean(pair.base) for pair in pairs])
-    won, lost = int((gaps > 0).sum()), int((gaps < 0).sum())
     if all(getattr(row, of) == 1 for pair in pairs for row in (pair.base, pair.other)):
-        return _difference(what, gaps, left_out, matched(len(pairs), won, lost), None, mcnemar(won, lost), "exact McNemar")
+        won, lost = int((gaps > 0).sum()), int((gaps < 0).sum())
+        first, beside = share_interval(gaps, once=True)
+        return _difference(what, gaps, left_out, first, beside, mcnemar(won, lost), "exact McNemar")
+    first, beside = share_interval(gaps, once=False)
+    return _difference(what, gaps, left_out, first, beside, sign_flips(gaps, _unit(pairs, of)), "permutation within tasks")
+
+
+def share_interval(gaps: Floats, *, once: bool) -> tuple[Interval | None, Interval | None]:
+    """Interval of the mean difference of shares by task, and the cluster bootstrap's where that is not the first.
+
+    Args:
+        gaps: one for each task, from -1 to 1, shape (tasks,).
+        once: every task has one episode in both.
+    """
+    by_cell = matched(int(gaps.size), int((gaps > 0).sum()), int((gaps < 0).sum()))
+    if once:
+        return by_cell, None
     drawn = mean_bootstrap(gaps)
     if drawn is None and set(np.abs(gaps).tolist()) <= {0.0, 1.0}:
         # Tasks that agree about all or nothing tell as much as single episodes of them.
-        drawn = matched(len(pairs), won, lost)
+        drawn = by_cell
     first = paired(gaps.size, float(gaps.sum()), float((gaps**2).sum())) or drawn
-    beside = drawn if first is not drawn else None
-    return _difference(what, gaps, left_out, first, beside, sign_flips(gaps, _unit(pairs, of)), "permutation within tasks")
+    return first, drawn if first is not drawn else None
 
 
 def _unit(pairs: Sequence[Pair], of: str) -> float | None:

@@ -167,7 +167,7 @@ def _comparison(page: _Page, item: Comparison) -> None:
 
 def _compared(name: str, before: Rate, after: Rate, changed: Change) -> list[str]:
     cells = [_cell(rate) for rate in (before, after)]
-    return [name, *cells, "\n".join(phrases.points(changed)), phrases.overlap(changed)]
+    return [name, *cells, "\n".join([*phrases.points(changed), *([changed.method] if changed.method else [])]), phrases.overlap(changed)]
 
 
 def _cell(rate: Rate, usual: Rate | None = None) -> str:

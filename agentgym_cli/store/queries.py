@@ -123,14 +123,18 @@ order by step nulls first, split
 
 _PAIRS = """
 with per_task as (
-    select split, phase, task, avg(case when outcome = 'success' then 1.0 else 0.0 end) as mean
+    select
+        split, phase, task, count(*) as scheduled, count(*) filter (outcome = 'success') as success,
+        count(*) filter (outcome in ('success', 'failure')) as scored
     from episodes_final where run = ? and phase in ('eval_before', 'eval_after') group by all
 )
-select b.split, count(*) as tasks, sum(a.mean - b.mean) as difference_sum, sum((a.mean - b.mean) * (a.mean - b.mean)) as difference_squared
+select
+    b.split, b.success as before_success, b.scored as before_scored, b.scheduled as before_scheduled,
+    a.success as after_success, a.scored as after_scored, a.scheduled as after_scheduled, count(*) as tasks
 from per_task b join per_task a on a.split = b.split and a.task = b.task and a.phase = 'eval_after'
 where b.phase = 'eval_before'
-group by b.split
-order by b.split
+group by all
+order by all
 """
 
 _CURVE = """
@@ -247,7 +251,7 @@ def attempts(connection: Connection, run: str) -> list[AttemptsRow]:
 
 
 def pairs(connection: Connection, run: str) -> list[PairRow]:
-    """Differences by task between the evaluations after and before training, by split."""
+    """How tasks fared before and after training, by split; tasks that fared alike come together."""
     return fetch(connection, PairRow, _PAIRS, [run])
 
 

@@ -155,12 +155,16 @@ class AttemptsRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairRow:
-    """Tasks of a split that were evaluated before and after, and the differences of their end-to-end success (after minus before)."""
+    """How many tasks of a split fared alike in the evaluations before and after training; the counts are of each such task."""
 
     split: str
+    before_success: int
+    before_scored: int
+    before_scheduled: int
+    after_success: int
+    after_scored: int
+    after_scheduled: int
     tasks: int
-    difference_sum: float
-    difference_squared: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -95,7 +95,7 @@ def test_promise_04_no_form_shows_success_without_the_rest(trained: Report) -> N
     blocks = [index for index, line in enumerate(lines) if line.startswith("end to end")]
     assert len(blocks) == len(trained.parts) + len(trained.comparisons)
     for index in blocks:
-        following = [line for line in lines[index : index + 7] if line.startswith(starts)]
+        following = [line for line in lines[index : index + 9] if line.startswith(starts)]
         assert [next(start for start in starts if line.startswith(start)) for line in following[:4]] == list(starts)
 
 

@@ -81,15 +81,41 @@ def test_before_and_after_are_compared_by_task(trained: Report) -> None:
     assert comparison.split == "test"
     assert (comparison.before.end_to_end.value, comparison.after.end_to_end.value) == (0.2, 0.6)
     assert comparison.end_to_end.points == pytest.approx(40.0)
-    # 40 tasks went from failure to success, 60 did not change: t(99) = 1.98422, s = sqrt(100 / 99 * 0.4 * 0.6)
-    half = 198.42169 * (0.24 / 99) ** 0.5
-    assert comparison.end_to_end.method == "paired t over tasks"
-    assert (comparison.end_to_end.low, comparison.end_to_end.high) == pytest.approx((40 - half, 40 + half), rel=1e-5)
+    # 40 tasks went from failure to success and 60 did not change; half a task more in each cell: 40 of 102, with (40 + 1) / 102 as mean square
+    centre, half = 100 * 40 / 102, 195.996398 * ((41 / 102 - (40 / 102) ** 2) / 102) ** 0.5
+    assert comparison.end_to_end.method == "matched pairs"
+    assert (comparison.end_to_end.low, comparison.end_to_end.high) == pytest.approx((centre - half, centre + half), rel=1e-5)
     assert comparison.end_to_end.intervals_overlap is False
     assert comparison.conditional.method == "newcombe"
     lines = squeezed(printed(trained))
     assert "end to end 20.0% 20 of 100 60.0% 60 of 100 +40.0 apart" in lines
-    assert f"13.3 to 28.9% 50.2 to 69.1% {40 - half:+.1f} to {40 + half:+.1f}" in lines
+    assert f"13.3 to 28.9% 50.2 to 69.1% {centre - half:+.1f} to {centre + half:+.1f}" in lines
+
+
+def test_before_and_after_are_compared_as_two_runs_are(store: Connection, tmp_path: Path) -> None:
+    """Every episode was scored, so both rates pair the same tasks: one interval, and that of a comparison of runs."""
+    before, after = ("success",) * 3 + ("failure",) * 7, ("failure",) + ("success",) * 6 + ("failure",) * 3
+    report = report_of(store, tmp_path / "r1", [*START, *evaluation(before, "eval_before"), *evaluation(after, "eval_after")])
+    (found,) = report.comparisons
+    # 4 tasks won and 1 lost of 10; half a task more in each cell
+    centre, half = 3 / 12, 1.95996398 * ((6 / 12 - (3 / 12) ** 2) / 12) ** 0.5
+    for item in (found.end_to_end, found.conditional):
+        assert (item.points, item.method) == (pytest.approx(30.0), "matched pairs")
+        assert (item.low, item.high) == pytest.approx((100 * (centre - half), 100 * (centre + half)))
+    assert squeezed(printed(report)).count("matched pairs") == 2
+
+
+def test_several_episodes_of_few_tasks_before_and_after_have_an_interval(store: Connection, tmp_path: Path) -> None:
+    records: list[Record] = []
+    for phase, good in (("eval_before", (0, 0, 1, 1, 0)), ("eval_after", (2, 1, 2, 1, 2))):
+        for task, successes in enumerate(good):
+            for sample in range(2):
+                records += settled(make_scheduled(task, phase=phase, sample=sample), "success" if sample < successes else "failure")
+    (found,) = report_of(store, tmp_path / "r1", [*START, *records]).comparisons
+    # by task +1, +1/2, +1/2, 0, +1
+    assert (found.end_to_end.points, found.end_to_end.method, found.conditional) == (pytest.approx(60.0), "cluster bootstrap", found.end_to_end)
+    assert found.end_to_end.low is not None and found.end_to_end.high is not None
+    assert 0 < found.end_to_end.low < 60 < found.end_to_end.high <= 100
 
 
 def test_without_an_evaluation_after_there_is_no_comparison(store: Connection, tmp_path: Path) -> None:
