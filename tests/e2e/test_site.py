@@ -29,7 +29,8 @@ from tests.episode.llm_server import refusing_address
 
 pytestmark = pytest.mark.e2e
 TOKENIZER = Path("recipes/models/textcraft_laptop")
-OVERRIDES = ("profile=laptop", "retry.attempts=2", "retry.pause_seconds=0.01", "store.keep_tokens=all")
+OVERRIDES = ("profile=laptop", "store.keep_tokens=all")
+TWICE = ("retry.attempts=2", "retry.pause_seconds=0.01")
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +100,7 @@ async def opened(folder: Path, url: str, writer: Writer, *overrides: str) -> Asy
 
 def written(folder: Path, url: str, desk: Address, *overrides: str) -> tuple[WorkerSite, list[Row]]:
     """The same, not closed."""
-    resolved = resolve(RECIPE, [*OVERRIDES, *overrides])
+    resolved = resolve(RECIPE, [*OVERRIDES, *(overrides or TWICE)])
     frozen = freeze(resolved)
     frozen.write(folder / "frozen.json")
     run = frozen.run
@@ -178,9 +179,12 @@ async def test_an_evaluation_that_is_recorded_is_not_played_again(tmp_path: Path
 
 async def test_a_world_that_is_gone_for_good_stops_the_run_and_makes_no_record(tmp_path: Path) -> None:
     writer = Writer()
-    gone = ("retry.recovery_seconds=0.1", "retry.give_up_after=1")
+    # A server that did not answer once is left alone for a minute, and a run without another waits a tenth of a second for it.
+    gone = ("retry.recovery_seconds=0.1", "retry.give_up_after=1", "retry.attempts=1", "retry.pause_seconds=60", "retry.longest_pause_seconds=60")
     async with opened(tmp_path, refusing_address().removesuffix("/v1"), writer, *gone) as (site, _):
+        assert await site.play(site.row("train", 0), member=0, step=1, sampler=Speaker("inventory")) is None
         with pytest.raises(ServersLost):
-            await site.play(site.row("train", 0), member=0, step=1, sampler=Speaker("inventory"))
+            await site.play(site.row("train", 0), member=1, step=1, sampler=Speaker("inventory"))
     assert [stop["interrupted"] for stop in writer.stops] == [True]
-    assert not any(isinstance(record, OutcomeRecord) for record in writer.records)
+    assert [record.outcome for record in writer.records] == ["infra_error"] * 2
+    assert {record.episode.rpartition("/")[2] for record in writer.records} == {"0"}
