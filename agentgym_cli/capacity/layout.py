@@ -79,6 +79,17 @@ def check_layout(layout: Layout, shape: ModelShape) -> Layout:
         raise RecipeError(
             f"cluster.tensor_parallel: expected a divisor of the model's {shape.heads} attention heads, got {parallel}", "1, 2, 4 and 8 are usual"
         )
+    # As vLLM asserts: key/value heads are shared out, or each kept equally often; the MLP is shared out.
+    if shape.key_value_heads % parallel and parallel % shape.key_value_heads:
+        raise RecipeError(
+            f"cluster.tensor_parallel: expected a divisor or a multiple of the model's {shape.key_value_heads} key/value heads, got {parallel}",
+            "1, 2, 4 and 8 are usual",
+        )
+    if shape.intermediate % parallel:
+        raise RecipeError(
+            f"cluster.tensor_parallel: expected a divisor of the {shape.intermediate:,} numbers of the model's MLP, got {parallel}",
+            "1, 2, 4 and 8 are usual",
+        )
     return layout
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from agentgym_cli.capacity.service import Load, Services
+from agentgym_cli.capacity.service import RESET_CALLS, Load, Services
 from agentgym_cli.errors import RecipeError
 
 How: TypeAlias = Literal["as measured", "scaled", "left out"]
@@ -109,8 +109,9 @@ class Measured:
         env = self.env_seconds if self.use.worlds else None
         if env is not None:
             changed, sources["env step"] = replace(changed, env_step=env), self.source
-        if self.use.worlds and self.reset_seconds is not None:
-            changed, sources["env reset"] = replace(changed, env_reset=self.reset_seconds), self.source
+        reset = self.reset_seconds if self.reset_seconds is not None or env is None else RESET_CALLS * env
+        if self.use.worlds and reset is not None:
+            changed, sources["env reset"] = replace(changed, env_reset=reset), self.source
         if self.use.policy is not None:
             scale = self.use.policy
             changed = replace(
@@ -152,8 +153,9 @@ class Probed:
         return load
 
     def replaced_in(self, services: Services, load: Load) -> Services:
-        """Services with the world's time."""
-        return replace(services, env_step=self.env_seconds, sources={**services.sources, "env step": self.source})
+        """Services with the world's time; a reset is taken as two calls, as it is where nobody measured one."""
+        taken = {"env step": self.source, "env reset": self.source}
+        return replace(services, env_step=self.env_seconds, env_reset=RESET_CALLS * self.env_seconds, sources={**services.sources, **taken})
 
 
 Evidence = Measured | Probed

@@ -15,6 +15,8 @@ TIME_ERROR = 2.0
 _MEASURED_STEP_SECONDS: Mapping[str, float] = {"textcraft": 0.0007, "babyai": 0.006, "sciworld": 0.043}
 """Mean of one call against the family's released server, one session at a time."""
 _UNKNOWN_STEP_SECONDS = 0.1
+RESET_CALLS = 2
+"""Calls that a reset takes as long as, where nobody measured one."""
 _CALL_SECONDS = 0.001
 """Of one call beside its server: client, sockets, parsing."""
 _BANDWIDTH_SHARE = 0.7
@@ -166,7 +168,7 @@ def assumed_services(shape: ModelShape, kind: GpuKind, layout: Layout, load: Loa
     step = env_step_seconds(dialect)
     training = learning.passes > 0
     return Services(
-        env_reset=step * 2,
+        env_reset=step * RESET_CALLS,
         env_step=step,
         prefill_token=forward / rate + exchanged,
         decode_fixed=kind.token_seconds + number * shape.parameters / parallel / bandwidth + waited,

@@ -102,7 +102,7 @@ def _stage(stage: Stage) -> tuple[str, ...]:
 
 
 def _simulated(answer: CapacityAnswer) -> Table:
-    table = _table("simulated", "step p50", "p95", "policy idle", "worlds idle", "stragglers", "lock-step p50")
+    table = _table("simulated", "step p50", "p95", "policy idle", "worlds idle", "stragglers", "lock-step")
     for horizon, found in answer.simulated:
         shares = (f"{share:.0%}" for share in (found.policy_idle, found.env_idle, found.straggler_share))
         table.add_row(f"horizon {horizon}", seconds(found.seconds_p50), seconds(found.seconds_p95), *shares, seconds(found.lock_step_p50))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agentgym_cli.capacity.measured import Evidence
@@ -22,6 +22,17 @@ _START_LOCAL, _START = 10.0, 180.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MeanStep:
+    """Over all steps of a run, whatever their horizon: what the means of its metrics are to be compared with."""
+
+    seconds: float
+    play: float
+    """Of these, seconds in which episodes are played."""
+    turns: float
+    """Mean turns of an episode."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
     """Numbers of one run on one set of devices. Times are of the last stage of the horizon unless a stage says otherwise."""
 
@@ -31,6 +42,7 @@ class Estimate:
     services: Services
     resources: Resources
     step: StepTime
+    mean: MeanStep
     sizing: Sizing
     doublings: Mapping[str, float]
     """Seconds of a step that twice as much of one thing would save."""
@@ -51,7 +63,7 @@ def estimate(run: Run, plan: Plan, *, measured: Evidence | None, evaluated: Mapp
     last = loads[horizons[-1][2]]
     resources = resources_of(run, plan, measured)
     services = {turns: services_of(run, plan, load, measured) for turns, load in loads.items()}
-    step = step_time(last, services[last.horizon], resources)
+    steps = {turns: step_time(load, services[turns], resources) for turns, load in loads.items()}
     stages = () if run.train is None else tuple(_stage(span, loads[span[2]], services[span[2]], resources, plan, prices) for span in horizons)
     evaluation = loads[run.evaluation.horizon]
     stages = (*_before(run, plan, last, services[last.horizon], resources, prices), *stages)
@@ -62,11 +74,22 @@ def estimate(run: Run, plan: Plan, *, measured: Evidence | None, evaluated: Mapp
         load=last,
         services=services[last.horizon],
         resources=resources,
-        step=step,
+        step=steps[last.horizon],
+        mean=_mean(horizons, loads, steps),
         sizing=enough(last, services[last.horizon], resources),
         doublings=doublings(last, services[last.horizon], resources),
         stages=stages,
         total=in_all(stages or [_stage((1, 1, last.horizon), last, services[last.horizon], resources, plan, prices)]),
+    )
+
+
+def _mean(horizons: Sequence[tuple[int, int, int]], loads: Mapping[int, Load], steps: Mapping[int, StepTime]) -> MeanStep:
+    counts = [(last - first + 1, turns) for first, last, turns in horizons]
+    whole = sum(count for count, _ in counts)
+    return MeanStep(
+        seconds=sum(count * steps[turns].total for count, turns in counts) / whole,
+        play=sum(count * steps[turns].play for count, turns in counts) / whole,
+        turns=sum(count * loads[turns].mean_turns for count, turns in counts) / whole,
     )
 
 

@@ -70,13 +70,14 @@ def keep_estimate(recorder: Recorder, found: Estimate | None) -> None:
     """Record what was estimated, for the report to set beside what was measured."""
     if found is None:
         return
-    step = found.step
+    mean = found.mean
     values = {
-        "step_seconds": step.total,
-        "play_seconds": step.play,
-        "update_seconds": step.update,
+        "step_seconds": mean.seconds,
+        "play_seconds": mean.play,
+        # As it is measured: everything of a step that is not play.
+        "update_seconds": mean.seconds - mean.play,
         "run_seconds": found.total.seconds,
-        "turns_mean": found.load.mean_turns,
+        "turns_mean": mean.turns,
         "tokens_sampled": found.total.tokens_sampled,
         "peak_bytes": float(found.verdict.peak),
         "memory_bytes": float(found.verdict.memory),

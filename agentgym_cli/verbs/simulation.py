@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 from agentgym_cli.capacity.measured import Measured
 from agentgym_cli.capacity.simulate import SimulatedSteps, Workshop, simulate_steps
+from agentgym_cli.capacity.throughput import step_time
 from agentgym_cli.recipe.schema.algorithms import OnlineSpec
 from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.verbs.estimate import Estimate
+from agentgym_cli.verbs.workload import load_of, services_of
 
 _MOST_TURNS = 30_000
 """Turns that are played in all; a few seconds of one core."""
@@ -32,12 +34,14 @@ def _steps(shop: Workshop, shops: int) -> int:
 
 
 def _shop(run: Run, found: Estimate, measured: Measured, horizon: int) -> Workshop:
-    load, services, resources = found.load, found.services, found.resources
-    train = run.train
+    resources, train = found.resources, run.train
+    load = load_of(run, found.plan, horizon, measured)
+    services = services_of(run, found.plan, load, measured)
+    step = step_time(load, services, resources)
     online = train is not None and isinstance(train.algorithm, OnlineSpec)
     size = train.algorithm.group_size if train is not None and online else 1
     sequences = resources.sequences * resources.policy_replicas
-    batch = max(1.0, found.step.decoding / resources.policy_replicas)
+    batch = max(1.0, step.decoding / resources.policy_replicas)
     return Workshop(
         groups=max(1, load.episodes // size),
         group_size=size,
@@ -50,7 +54,7 @@ def _shop(run: Run, found: Estimate, measured: Measured, horizon: int) -> Worksh
         policy_places=min(sequences, load.episodes),
         env_places=max(1, round(resources.env_replicas * resources.env_places)),
         failures=load.failures,
-        after_play=found.step.update + found.step.weight_sync + found.step.checkpoint,
+        after_play=step.update + step.weight_sync + step.checkpoint,
     )
 
 

@@ -30,10 +30,10 @@ def plan_of(run: Run, shape: ModelShape, kind: GpuKind, layout: Layout) -> Plan:
 
 
 def in_flight_of(run: Run, layout: Layout) -> int:
-    """Most episodes at work at once."""
-    if layout.local:
+    """Most episodes at work at once: as many as there are slots, which on verl each worker has, one for each GPU of a machine."""
+    if layout.local or run.train is None or not isinstance(run.train.algorithm, OnlineSpec):
         return run.engine.slots
-    return episodes_of(run.train) if run.train is not None and isinstance(run.train.algorithm, OnlineSpec) else run.engine.slots
+    return min(episodes_of(run.train), run.engine.slots * layout.per_machine)
 
 
 def episodes_of(train: TrainSpec) -> int:
@@ -102,7 +102,8 @@ def resources_of(run: Run, plan: Plan, measured: Evidence | None) -> Resources:
     places = 1.0 if measured is None else measured.env_places
     replicas = plan.layout.replicas
     # Where not one sequence fits there is no time to state; one keeps the arithmetic defined, and the verdict says that it does not fit.
-    sequences = max(1, judge(plan).sequences // replicas)
+    # A copy of the policy takes no more than there are slots, whatever its cache holds.
+    sequences = max(1, min(run.engine.slots, judge(plan).sequences // replicas))
     return Resources(env_replicas=replicas_of(run), env_places=places, policy_replicas=replicas, sequences=sequences)
 
 

@@ -32,6 +32,16 @@ def test_impossible_layouts_are_refused(layout: Layout, said: str) -> None:
         check_layout(layout, known("Qwen2.5-7B"))
 
 
+def test_key_value_heads_and_the_mlp_have_to_be_shared_out_evenly() -> None:
+    # vLLM asserts all three of its 28 heads, 4 key/value heads and 18,944 numbers; 7 divides the first alone
+    seven = colocated(7, tensor_parallel=7)
+    with pytest.raises(RecipeError, match="a divisor or a multiple of the model's 4 key/value heads, got 7"):
+        check_layout(seven, known("Qwen2.5-7B"))
+    with pytest.raises(RecipeError, match="a divisor of the 18,944 numbers of the model's MLP, got 7"):
+        check_layout(seven, replace(known("Qwen2.5-7B"), key_value_heads=7))
+    assert check_layout(colocated(8, tensor_parallel=8), known("Llama-3.2-1B")).replicas == 1
+
+
 def test_kinds_are_found_by_the_memory_they_are_sold_with() -> None:
     assert [kind.name for kind in (smallest_gpu(24), smallest_gpu(80), smallest_gpu(150)) if kind] == ["l4-24g", "a100-80g", "b200-180g"]
     assert smallest_gpu(1000) is None

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from agentgym_cli.capacity.measured import ALL, Measured, Turn, Use, require_enough
+from agentgym_cli.capacity.measured import ALL, Measured, Probed, Turn, Use, require_enough
 from agentgym_cli.errors import RecipeError
 from tests.capacity.test_throughput import LOAD, SERVICES
 
@@ -43,6 +43,13 @@ def test_worlds_times_are_taken_and_the_policys_are_scaled() -> None:
     assert found.turn(LOAD, 4.0) == pytest.approx(2 * SERVICES.turn(LOAD, 4.0))
     assert found.update == 3 * SERVICES.update
     assert set(found.sources) == {"env step", "env reset", "prefill", "decode", "update"}
+
+
+def test_a_reset_that_nobody_measured_is_two_of_the_measured_calls() -> None:
+    # two calls of 0.3 s; two of 0.4 s
+    assert replace(MEASURED, reset_seconds=None).replaced_in(SERVICES, LOAD).env_reset == pytest.approx(0.6)
+    probed = Probed(source="probe p.json", env_seconds=0.4, env_places=3.0).replaced_in(SERVICES, LOAD)
+    assert (probed.env_step, probed.env_reset, probed.sources["env reset"]) == (0.4, 0.8, "probe p.json")
 
 
 def test_a_run_that_trains_nothing_gets_no_update() -> None:

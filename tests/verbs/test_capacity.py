@@ -91,6 +91,15 @@ def test_every_kind_is_judged() -> None:
     assert kinds["a100-80g"].fits and not kinds["l4-24g"].fits
 
 
+def test_a_worker_plays_and_a_copy_of_the_policy_takes_no_more_episodes_than_there_are_slots() -> None:
+    # 256 episodes of a step; 64 slots for each of 1 or 8 workers, and for each of 8, or 2, copies, whose caches have room for 79, or more
+    one, eight = asked(gpu="b200-180g", gpus=1).main, asked(gpu="h100-80g", gpus=8).main
+    assert (one.plan.sequences, eight.plan.sequences) == (64, 256)
+    parallel = asked("cluster.tensor_parallel=4", gpu="h100-80g", gpus=8).main
+    assert (eight.resources.sequences, parallel.resources.policy_replicas, parallel.resources.sequences) == (64, 2, 64)
+    assert asked("cluster.tensor_parallel=4", "engine.slots=256", gpu="h100-80g", gpus=8).main.resources.sequences > 64
+
+
 def test_alternatives_are_the_same_run_elsewhere() -> None:
     names = [each.name for each in asked(gpu="h100-80g", gpus=8).alternatives]
     assert names[:3] == ["4 x h100-80g", "16 x h100-80g", "4 train, 4 sample"]

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agentgym_cli.capacity.measured import Use
+from agentgym_cli.capacity.measured import ALL, Turn, Use
+from agentgym_cli.capacity.money import Prices
 from agentgym_cli.errors import RecipeError, StoreError
 from agentgym_cli.recipe.fingerprint import fingerprint
 from agentgym_cli.recipe.parts import task_parts
@@ -19,7 +20,11 @@ from agentgym_cli.store.loader import load_into
 from agentgym_cli.store.opening import open_for_writing
 from agentgym_cli.store.records import Record
 from agentgym_cli.verbs.capacity import CapacityAnswer, Question, estimate_capacity
+from agentgym_cli.verbs.devices import devices_of, shape_of
+from agentgym_cli.verbs.estimate import estimate
 from agentgym_cli.verbs.likeness import Stored, said_of, use_of
+from agentgym_cli.verbs.simulation import simulated
+from agentgym_cli.verbs.workload import load_of, plan_of, services_of
 from tests.capacity.test_measured import MEASURED
 from tests.store.builders import make_metric, make_run, make_scheduled, make_segment, settled, write_journal
 from tests.verbs.frozen_runs import prepared
@@ -139,6 +144,19 @@ def test_a_stored_run_takes_the_place_of_assumptions(tmp_path: Path) -> None:
     assert [horizon for horizon, _ in found.simulated] == [8, 10, 12]
     assert found.per_success[0].rate == 0.5
     assert found.notes == ("run r1 had horizons of at most 6 turns, this one has 12: its episodes may take more turns",)
+
+
+@pytest.mark.slow
+def test_a_simulated_step_ends_with_the_update_of_its_own_horizon() -> None:
+    run, folders = resolved().run, resolved().folders
+    # Every episode goes on to its horizon, and every turn takes the same: no step differs from another
+    same = replace(MEASURED, turns=(99,), sampled_turns=(Turn(policy_seconds=1.0, env_seconds=0.2),), failures=0.0, use=ALL)
+    plan = plan_of(run, shape_of(run, folders)[0], *devices_of(run))
+    found = simulated(run, estimate(run, plan, measured=same, evaluated={}, prices=Prices()), same)
+    for horizon, steps in found:
+        update = services_of(run, plan, load_of(run, plan, horizon, same), same).update
+        assert steps.seconds_p50 - steps.play_mean == pytest.approx(update, rel=0.05)
+    assert [horizon for horizon, _ in found] == [8, 10, 12]
 
 
 @pytest.mark.slow

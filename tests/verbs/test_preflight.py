@@ -52,6 +52,16 @@ def test_the_estimate_is_kept_with_the_peak_that_came_of_it_and_is_part_of_no_di
     assert (kept["time/measured_peak_bytes"] or 0) > 50 * 1024**2
 
 
+def test_a_steps_estimate_is_a_mean_over_all_steps_as_its_metrics_are() -> None:
+    found = preflight(prepared("recipes/textcraft_grpo.yaml", "profile=laptop"), Silent())
+    assert found is not None
+    # 35 steps of 8, 35 of 10 and 40 of 12 turns at most, 0.6 of which are taken
+    assert found.mean.turns == pytest.approx(0.6 * (35 * 8 + 35 * 10 + 40 * 12) / 110)
+    stages = [stage for stage in found.stages if stage.name.startswith("horizon")]
+    assert found.mean.seconds == pytest.approx(sum(stage.seconds for stage in stages) / 110)
+    assert 0 < found.mean.play < found.step.play and found.mean.seconds < found.step.total
+
+
 TEXTCRAFT = "recipes/textcraft_grpo.yaml"
 TOO_LARGE = ("profile=laptop", "engine.slots=10000000")
 CUDA = ("profile=laptop", "engine.device=cuda", "engine.slots=400000")
