@@ -73,7 +73,7 @@ def test_long_names_are_folded_and_cut(answer: CapacityAnswer, capsys: pytest.Ca
 
 def test_what_would_be_enough_is_told_in_whole_words(answer: CapacityAnswer, capsys: pytest.CaptureFixture[str]) -> None:
     text = " ".join(" ".join(printed(answer, capsys)).split())
-    assert "a policy that never waits: 1 env server (has 1), 633 episodes at work at once (a step has 256)" in text
+    assert "a policy that never waits: 1 env server (has 1), 513 episodes at work at once (a step has 256)" in text
     assert "worlds that never wait: no number of copies is enough, since they answer faster than all episodes can ask" in text
     assert "4 train, 4 sample: not a setting of engine verl" in text
     assert "change twice the GPUs (cluster.nodes): 25.9 s less a step a policy" in text
