@@ -67,6 +67,7 @@ class Work:
         self._recorder, self._history, self._progress = recorder, history, progress
         self._folder = prepared.folder.absolute() / FOLDER
         self._scheduled: set[str] = set(history.scheduled)
+        self._over: set[str] = set(history.outcomes)
         self._induced: dict[str, bool] = {}
         self._budget = budget_of(prepared.run, history.spent)
         self.watch = Watch(now=asyncio.get_running_loop().time())
@@ -75,10 +76,10 @@ class Work:
 
     def left_to_evaluate(self) -> dict[str, tuple[Task, ...]]:
         """Tasks by split of the evaluation that is due now, of which a sample has no outcome yet."""
-        phase = "eval_before" if self._done == 0 else "eval_after" if self._done == self._spec.steps else None
-        if phase is None:
+        every = self._prepared.run.evaluation.every
+        if 0 < self._done < self._spec.steps and (every is None or self._done % every):
             return {}
-        wanted = {episode.task.id for episode in self._evaluation(phase, self._done) if episode.id not in self._history.outcomes}
+        wanted = {episode.task.id for episode in self._evaluation(self._phase(self._done), self._done) if episode.id not in self._over}
         left = {name: tuple(task for task in tasks if task.id in wanted) for name, tasks in self._limited().items()}
         return {name: tasks for name, tasks in left.items() if tasks}
 
@@ -145,9 +146,17 @@ class Work:
 
     def _require_done(self) -> None:
         """verl says that it succeeded; whether it did what was planned is another question."""
-        if self._done != self._spec.steps or last_verl_checkpoint(self._folder, digest=self._prepared.frozen.digest) is None:
+        last = last_verl_checkpoint(self._folder, digest=self._prepared.frozen.digest)
+        kept = 0 if last is None else last.step
+        if self._done != self._spec.steps or kept != self._spec.steps:
             raise TrainerError(
-                f"verl: expected {self._spec.steps} steps and the last one's checkpoint, got {self._done} steps", f"see {self._folder}"
+                f"verl: expected {self._spec.steps} steps and the last one's checkpoint, got {self._done} steps and a checkpoint of step {kept}",
+                f"see {self._folder}",
+            )
+        if left := sum(map(len, self.left_to_evaluate().values())):
+            raise TrainerError(
+                f"verl: expected an outcome of every episode of the last evaluation, got none for some of {left} tasks",
+                f"see {self._folder}; {self._prepared.resume_command('train')} plays what is missing",
             )
 
     def _write_rows(self, launch: Launch, left: Mapping[str, tuple[Task, ...]]) -> None:
@@ -227,7 +236,7 @@ class Work:
         if message["phase"] == TRAIN:
             phase, schedule = TRAIN, self._training(step)
         else:
-            phase = "eval_before" if step == 0 else "eval_after" if step == self._spec.steps else "eval_during"
+            phase = self._phase(step)
             schedule = self._evaluation(phase, step)
         new = [episode for episode in schedule if episode.id not in self._scheduled]
         if new:
@@ -249,6 +258,7 @@ class Work:
         else:
             assert isinstance(record, OutcomeRecord), "workers make attempts and outcomes"
             self._recorder.write(record)
+            self._over.add(record.episode)
             self.infra.count(record.episode, Outcome(record.outcome), induced=self._induced.get(record.episode, False))
         self.watch.moved(asyncio.get_running_loop().time())
 
@@ -309,6 +319,10 @@ class Work:
         run = self._prepared.run
         drawn = tasks_at(self._prepared.train_tasks, run.seed, step, self._spec.tasks_per_step)
         return training_schedule(drawn, step=step, group_size=self._spec.algorithm.group_size, horizon=horizon_at(run.horizon, step))
+
+    def _phase(self, step: int) -> str:
+        """Which evaluation that of the weights after ``step`` is."""
+        return "eval_before" if step == 0 else "eval_after" if step == self._spec.steps else "eval_during"
 
     def _evaluation(self, phase: str, step: int) -> list[ScheduledEpisode]:
         wanted = self._prepared.run.evaluation

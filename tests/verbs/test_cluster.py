@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -205,6 +206,40 @@ async def test_a_resume_evaluates_only_what_is_left(tmp_path: Path) -> None:
         assert again.take({"do": "recorded", "episode": ids[0]}) == {"outcome": "success", "attempts": []}
 
 
-async def test_in_the_middle_no_evaluation_comes_first(tmp_path: Path) -> None:
-    async with working(tmp_path, found=VerlCheckpoint(folder=tmp_path, step=2, ranks=1)) as (work, _):
+@pytest.mark.parametrize("every", ["null", "3"])
+async def test_in_the_middle_no_evaluation_comes_first(tmp_path: Path, every: str) -> None:
+    async with working(tmp_path, f"evaluation.every={every}", found=VerlCheckpoint(folder=tmp_path, step=2, ranks=1)) as (work, _):
         assert work.left_to_evaluate() == {}
+
+
+async def test_promise_01_an_evaluation_in_the_middle_that_a_kill_cut_short_comes_first(tmp_path: Path) -> None:
+    # verl writes its checkpoint before it evaluates.
+    last = VerlCheckpoint(folder=tmp_path, step=2, ranks=1)
+    async with working(tmp_path, "evaluation.every=2", found=last) as (work, prepared):
+        assert {name: len(tasks) for name, tasks in work.left_to_evaluate().items()} == {"test": 2}
+        done = {episode.id: "failure" for episode in work._evaluation("eval_during", 2)}
+        known = History(segments=1, scheduled=frozenset(done), outcomes=done, attempts={})
+        assert Work(prepared, work._spec, last, work._recorder, known, Silent()).left_to_evaluate() == {}
+
+
+def complete(prepared: Prepared, step: int) -> None:
+    place = prepared.folder / "verl/checkpoints" / f"global_step_{step}"
+    (place / "actor").mkdir(parents=True)
+    (place / "agentgym.json").write_text(json.dumps({"digest": prepared.frozen.digest, "step": step, "ranks": 1}))
+
+
+async def test_a_launch_is_done_with_its_last_steps_checkpoint_and_its_last_evaluation(tmp_path: Path) -> None:
+    async with working(tmp_path) as (work, prepared):
+        for step in (1, 2, 3):
+            work.take({"do": "metrics", "step": step, "values": {}})
+        complete(prepared, 2)
+        with pytest.raises(TrainerError, match="got 3 steps and a checkpoint of step 2"):
+            work._require_done()
+        complete(prepared, 3)
+        first, second = work._evaluation("eval_after", 3)
+        hand_in(work, first)
+        with pytest.raises(TrainerError, match="got none for some of 1 tasks") as refused:
+            work._require_done()
+        assert refused.value.hint is not None and "--resume" in refused.value.hint
+        hand_in(work, second)
+        work._require_done()

@@ -10,9 +10,12 @@ import pytest
 import torch
 
 from agentgym_cli.episode.types import Trajectory
+from agentgym_cli.learn.local import learning_rate_at
 from agentgym_cli.learn.losses import policy_loss, reference_kl
 from agentgym_cli.learn.verl.seam import Played
+from agentgym_cli.recipe.resolve import resolve
 from agentgym_cli.recipe.schema.algorithms import GrpoSpec, RlooSpec
+from agentgym_cli.verbs.verl_place import settings_of
 
 pytestmark = [pytest.mark.verl, pytest.mark.filterwarnings("ignore")]
 core_algos: Any = pytest.importorskip("verl.trainer.ppo.core_algos")
@@ -47,6 +50,26 @@ def ours(made: Any, spec: Any) -> torch.Tensor:
     """What verl gets from us."""
     advantages, _ = estimator.Estimator(spec)(made.paid, made.mask.long(), index=made.uids)
     return advantages  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("warmup", [0, 3])
+def test_the_learning_rate_rises_as_on_the_local_engine(warmup: int) -> None:
+    engine: Any = pytest.importorskip("verl.workers.engine.fsdp.transformer_impl")
+    config: Any = pytest.importorskip("verl.workers.config.optimizer")
+    run = resolve("textcraft_grpo.yaml", ["profile=rehearsal", f"train.warmup_steps={warmup}", "train.learning_rate=0.8"]).run
+    assert run.train is not None
+    prefix = "actor_rollout_ref.actor.optim."
+    told = {each.key.removeprefix(prefix): each.value for each in settings_of(run) if each.key.startswith(prefix)}
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.8)
+    asked = SimpleNamespace(optimizer_config=config.FSDPOptimizerConfig(**told, total_training_steps=330), rank=1)
+    schedule = engine.FSDPEngine._build_lr_scheduler(asked, optimizer)
+    rates = []
+    for _ in range(6):
+        rates.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        schedule.step()
+    assert rates == pytest.approx([0.2, 0.4, 0.6, 0.8, 0.8, 0.8] if warmup else [0.8] * 6)
+    assert rates == pytest.approx([learning_rate_at(run.train, step) for step in range(1, 7)])
 
 
 WHOLE: list[list[float | None]] = [[1.0, 0.0, 0.0, 1.0], [0.0, 0.0, 0.0, 1.0], [1.0, 1.0, 1.0, 1.0]]

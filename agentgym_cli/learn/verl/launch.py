@@ -86,7 +86,6 @@ async def run_verl(arguments: Sequence[str], *, folder: Path, variables: Mapping
     mark = uuid4().hex
     await end_left_over(folder)
     (folder / MARK_FILE).write_text(mark, encoding="utf-8")
-    clock = asyncio.get_running_loop().time
     with log.open("ab") as output:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -101,24 +100,24 @@ async def run_verl(arguments: Sequence[str], *, folder: Path, variables: Mapping
             start_new_session=True,
         )
         try:
-            code = await _until_over(process, watch)
+            ended = await _until_over(process, watch)
         finally:
             await end_all(mark, patience=GRACE_SECONDS)
             await process.wait()
     if watch.stop is not None:
         raise watch.stop
-    if code is None:
-        raise TrainerError(
-            f"verl: {watch.stalled(clock())}; its processes were ended", f"{log} has what they said; agentgym train RUN --resume goes on"
-        )
-    if code != 0:
-        raise failure_of(log, code)
+    if isinstance(ended, str):
+        raise TrainerError(f"verl: {ended}; its processes were ended", f"{log} has what they said; agentgym train RUN --resume goes on")
+    if ended:
+        raise failure_of(log, ended)
 
 
-async def _until_over(process: asyncio.subprocess.Process, watch: Watch) -> int | None:
-    """The exit status; None where a phase stands still or a worker ended the run."""
+async def _until_over(process: asyncio.subprocess.Process, watch: Watch) -> int | str | None:
+    """The exit status; what stands still, in a sentence, where something does; None where a worker ended the run."""
     time = asyncio.get_running_loop().time
-    while watch.stop is None and watch.stalled(time()) is None:
+    while watch.stop is None:
+        if (still := watch.stalled(time())) is not None:
+            return still
         try:
             return await asyncio.wait_for(asyncio.shield(process.wait()), timeout=0.5)
         except TimeoutError:

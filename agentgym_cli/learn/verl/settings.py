@@ -136,7 +136,11 @@ _ACTOR: tuple[Row, ...] = (
     ("actor_rollout_ref.actor.strategy", "FSDP", lambda _: "fsdp2"),
     ("actor_rollout_ref.actor.optim.lr", "train.learning_rate", lambda a: a.train.learning_rate),
     ("actor_rollout_ref.actor.optim.weight_decay", "train.weight_decay", lambda a: a.train.weight_decay),
-    ("actor_rollout_ref.actor.optim.lr_warmup_steps", "train.warmup_steps", lambda a: a.train.warmup_steps),
+    # Of verl's schedules only this one can begin above 0: the rate of step s is min(1, s / (warmup_steps + 1)) of the full one, as on the local engine.
+    ("actor_rollout_ref.actor.optim.lr_scheduler_type", "train.warmup_steps", lambda _: "cosine"),
+    ("actor_rollout_ref.actor.optim.lr_warmup_steps", "train.warmup_steps", lambda a: a.train.warmup_steps + 1),
+    ("actor_rollout_ref.actor.optim.zero_indexed_step", "train.warmup_steps", lambda _: False),
+    ("actor_rollout_ref.actor.optim.min_lr_ratio", "train.warmup_steps", lambda _: 1.0),
     ("actor_rollout_ref.actor.optim.clip_grad", "train.max_gradient_norm", lambda a: a.train.max_gradient_norm),
     ("actor_rollout_ref.actor.grad_clip", "train.max_gradient_norm", lambda a: a.train.max_gradient_norm),
     ("actor_rollout_ref.actor.ppo_mini_batch_size", "train.tasks_per_step / train.updates_per_step", lambda a: a.mini_batch),
@@ -258,7 +262,11 @@ def settings(run: Run, launch: Launch) -> tuple[Setting, ...]:
     for name, text in sorted(launch.variables.items()):
         key = f"ray_kwargs.ray_init.runtime_env.env_vars.{name}"
         found[key] = Setting(key=key, value=text, source="every worker has it")
-    return (*found.values(), *own_settings(asked.cluster))
+    for own in own_settings(asked.cluster):
+        # Hydra takes a key that is added, and not listed in the reference, once only.
+        found.pop(own.key, None)
+        found[own.key] = own
+    return tuple(found.values())
 
 
 def own_settings(cluster: ClusterSpec) -> tuple[Setting, ...]:

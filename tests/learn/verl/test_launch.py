@@ -115,6 +115,22 @@ async def test_a_phase_that_stands_still_ends_the_launch_by_name(monkeypatch: py
         await run(tmp_path, watch)
 
 
+async def test_a_word_from_a_launch_that_is_being_ended_does_not_hide_what_stood_still(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stand_in(monkeypatch, tmp_path, NOTHING)
+    monkeypatch.setattr(launch, "LEAST_SECONDS", 0.4)
+    watch = Watch(now=0.0)
+    watch.mark("update", 7, asyncio.get_running_loop().time())
+    ending = launch.end_all
+
+    async def ended(mark: str, *, patience: float) -> None:
+        watch.mark("weights to servers", 7, asyncio.get_running_loop().time())
+        await ending(mark, patience=patience)
+
+    monkeypatch.setattr(launch, "end_all", ended)
+    with pytest.raises(TrainerError, match="phase 'update' of step 7: expected it to go on"):
+        await run(tmp_path, watch)
+
+
 async def test_what_a_worker_ends_the_run_with_is_what_is_raised(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     stand_in(monkeypatch, tmp_path, NOTHING)
     watch = Watch(now=asyncio.get_running_loop().time())

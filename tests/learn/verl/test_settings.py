@@ -88,6 +88,13 @@ def test_a_key_in_verls_own_words_wins_and_is_spelled_as_it_was() -> None:
     assert words == ["actor_rollout_ref.rollout.gpu_memory_utilization=0.6"]
 
 
+def test_a_key_is_said_once_since_hydra_adds_none_twice() -> None:
+    attention = "actor_rollout_ref.model.override_config.attn_implementation"
+    run = resolve("textcraft_grpo.yaml", ["profile=rehearsal", f"cluster.verl=['{attention}=flex', '{attention}=eager']"]).run
+    words = [word for word in arguments(settings(run, LAUNCH)) if attention in word and "critic" not in word]
+    assert words == [f"+{attention}=eager"]
+
+
 def test_a_key_that_verl_does_not_know_is_refused_before_anything_starts() -> None:
     with pytest.raises(RecipeError, match=r"cluster\.verl\[0\]: expected a key of verl 0\.9\.1, got 'trainer\.save_frequency'") as refused:
         found("cluster.verl=[trainer.save_frequency=1]")
