@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
+from uuid import uuid4
 
 import orjson
 
@@ -43,10 +44,11 @@ async def open_desk(handle: Handle, *, host: str = "127.0.0.1", broken: Callable
         broken: hears of a record that could not be written; the worker is told as well.
     """
     secret = secrets.token_urlsafe(24)
+    once = _Once(handle)
     tasks: set[asyncio.Task[None]] = set()
 
     def welcome(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.ensure_future(_serve(reader, writer, secret=secret, handle=handle, broken=broken))
+        task = asyncio.ensure_future(_serve(reader, writer, secret=secret, handle=once, broken=broken))
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 
@@ -58,6 +60,22 @@ async def open_desk(handle: Handle, *, host: str = "127.0.0.1", broken: Callable
         for task in tuple(tasks):
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class _Once:
+    """Hands each message on once: one that is said again, since its answer was lost with a connection, gets the same answer."""
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+        self._last: dict[str, tuple[int, Mapping[str, Any]]] = {}
+
+    def __call__(self, message: Message) -> Mapping[str, Any]:
+        visitor, number = str(message["visitor"]), int(message["number"])
+        last, answer = self._last.get(visitor, (0, {}))
+        if number > last:
+            answer = self._handle(message)
+            self._last[visitor] = number, answer
+        return answer
 
 
 async def _serve(
@@ -82,12 +100,13 @@ async def _serve(
 
 
 class Visitor:
-    """A worker's side, on its event loop. Messages are answered in turn; each may be sent again after a lost connection, so all are idempotent."""
+    """A worker's side, on its event loop. Messages are answered in turn; one whose connection is lost is sent again, and counts once."""
 
     def __init__(self, address: Address, *, patience: float = 120.0) -> None:
         """``patience``: seconds for which a desk that does not answer is asked again."""
         self._address = address
         self._patience = patience
+        self._name = uuid4().hex
         self._one = asyncio.Lock()
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
@@ -101,7 +120,7 @@ class Visitor:
         """
         async with self._one:
             self._number += 1
-            line = orjson.dumps({"number": self._number, "do": do, **fields}) + b"\n"
+            line = orjson.dumps({"visitor": self._name, "number": self._number, "do": do, **fields}) + b"\n"
             answer = await self._answered(line)
         if "trouble" in answer:
             raise StoreError(str(answer["trouble"]))

@@ -33,7 +33,7 @@ from agentgym_cli.verbs.recorder import Recorder
 from agentgym_cli.verbs.schedules import evaluation_schedule, training_schedule
 from agentgym_cli.verbs.segment import Finished, open_segment
 from agentgym_cli.verbs.verl_checkpoints import VerlCheckpoint, last_verl_checkpoint
-from agentgym_cli.verbs.verl_checks import require_same_ranks
+from agentgym_cli.verbs.verl_checks import desk_host, require_same_ranks
 from agentgym_cli.verbs.verl_place import FOLDER, launch_of, rehearses
 from agentgym_cli.verbs.world import open_world
 
@@ -70,7 +70,7 @@ class Work:
         self._over: set[str] = set(history.outcomes)
         self._induced: dict[str, bool] = {}
         self._budget = budget_of(prepared.run, history.spent)
-        self.watch = Watch(now=asyncio.get_running_loop().time())
+        self.watch = Watch(now=asyncio.get_running_loop().time(), recovery=prepared.run.retry.recovery_seconds)
         self._done = 0 if found is None else found.step
         self.infra: InfraShare = infra_share(prepared.run, history)
 
@@ -85,7 +85,8 @@ class Work:
 
     async def launch(self) -> None:
         """Serve the world, write everything down, run verl to its end."""
-        run, prepared = self._prepared.run, self._prepared
+        run, prepared, cluster = self._prepared.run, self._prepared, self._prepared.run.cluster
+        assert cluster is not None, "engine verl has a section cluster"
         tasks = [*prepared.train_tasks, *(task for split in prepared.evaluation_tasks.values() for task in split)]
         async with (
             open_world(
@@ -99,7 +100,7 @@ class Work:
                 recorder=self._recorder,
                 progress=self._progress,
             ) as world,
-            open_desk(self.take, broken=self._broken) as desk,
+            open_desk(self.take, host=desk_host(cluster), broken=self._broken) as desk,
             self._loading(),
         ):
             keep_observed(prepared, world.observed)

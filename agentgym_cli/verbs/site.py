@@ -154,5 +154,12 @@ def _attempt(text: str) -> AttemptRecord:
 
 
 async def open_site(setup: Path) -> WorkerSite:
-    """The site of this process."""
-    return WorkerSite(read_setup(setup))
+    """The site of this process. verl goes on without an episode whose site cannot be opened; the writer, which is told, does not."""
+    told = read_setup(setup)
+    try:
+        return WorkerSite(told)
+    except AgentgymError as stopped:
+        desk = Visitor(told.desk)
+        await desk.say("stop", message=str(stopped), interrupted=False)
+        await desk.close()
+        raise

@@ -12,6 +12,7 @@ from agentgym_cli.recipe.wording import listed
 
 _NAME = re.compile(r"global_step_(\d+)")
 DIGEST_FILE = "agentgym.json"
+SHARDS = "actor"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +47,8 @@ def _complete(folder: Path, digest: str) -> list[VerlCheckpoint]:
 
 def _read(folder: Path, step: int, digest: str) -> VerlCheckpoint | None:
     place = folder / DIGEST_FILE
+    if not (folder / SHARDS).is_dir():  # what verl.trainer.max_actor_ckpt_to_keep removes: the shards, not their folder
+        return None
     try:
         document = json.loads(place.read_text(encoding="utf-8"))
     except FileNotFoundError:

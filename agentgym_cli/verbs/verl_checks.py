@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import re
 import shutil
+import socket
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,19 +14,21 @@ from agentgym_cli.errors import LockError, PolicyError, TrainerError
 from agentgym_cli.recipe.data import try_find
 from agentgym_cli.recipe.lock import installed_version
 from agentgym_cli.recipe.profiles import GpuSurvey, survey_gpus
+from agentgym_cli.recipe.schema.algorithms import PpoSpec
 from agentgym_cli.recipe.schema.computing import ClusterSpec
+from agentgym_cli.recipe.schema.learning import TrainSpec
 from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.verbs.devices import shape_of
 from agentgym_cli.verbs.prepare import Prepared
-from agentgym_cli.verbs.verl_place import rehearses
+from agentgym_cli.verbs.verl_checkpoints import last_verl_checkpoint
+from agentgym_cli.verbs.verl_place import FOLDER, rehearses
 
 SHARED_MEMORY = Path("/dev/shm")
 NEEDED_SHARED_MIB = {True: 256, False: 4096}
 """For weights on their way to vLLM and for Ray's objects: in a rehearsal, and with real weights."""
 BYTES_PER_PARAMETER = 12
 """Of one checkpoint: weights and the two moments of AdamW, each in float32."""
-KEPT = 2
-"""Checkpoints that there has to be room for: the last one and the one that is being written."""
+_KEEPS = re.compile(r"trainer\.max_actor_ckpt_to_keep=(\d+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,15 +60,20 @@ def require_launchable(prepared: Prepared) -> None:
     run, beside = prepared.run, prepared.frozen.beside
     shape, _ = shape_of(run, beside)
     model = try_find(run.policy.own_model.path, beside=beside)
-    require_machine(run, look(prepared.folder.absolute(), rehearsal=rehearses(run)), shape=shape, model=model)
+    found = last_verl_checkpoint(prepared.folder / FOLDER, digest=prepared.frozen.digest) if prepared.resumed else None
+    if run.cluster is not None:
+        desk_host(run.cluster)
+    machine = look(prepared.folder.absolute(), rehearsal=rehearses(run))
+    require_machine(run, machine, shape=shape, model=model, done=0 if found is None else found.step)
 
 
-def require_machine(run: Run, machine: Machine, *, shape: ModelShape, model: Path | None) -> None:
+def require_machine(run: Run, machine: Machine, *, shape: ModelShape, model: Path | None, done: int = 0) -> None:
     """Refuse a launch that this machine cannot carry.
 
     Args:
         shape: the network that is trained; not asked for in a rehearsal.
         model: folder of the model's files, None where they are not on this machine.
+        done: step of the checkpoint that the run goes on from.
 
     Raises:
         TrainerError: GPUs, shared memory or disk.
@@ -77,19 +87,37 @@ def require_machine(run: Run, machine: Machine, *, shape: ModelShape, model: Pat
     if rehearsal:
         return
     if cluster.ray_address is None:
+        _require_one_machine(cluster)
         _require_gpus(cluster, machine.gpus)
-    if not machine.flash_attention and not any("attn_implementation" in override for override in cluster.verl):
-        raise LockError(
-            "engine verl: expected flash-attn to be installed, got none",
-            "install it beside the stack (docs/gpu.md), or verl.actor_rollout_ref.model.override_config.attn_implementation=sdpa",
-        )
+    _require_attention(run, machine)
     if model is None:
         name = run.policy.own_model.path
         raise PolicyError(
             f"policy.model.path: expected the files of {name} on this machine, got none: a launch asks no hub",
             f"hf download {name} --local-dir DIR, then policy.model.path=DIR",
         )
-    _require_disk(machine, shape)
+    _require_disk(run, machine, shape, done=done)
+
+
+def _require_one_machine(cluster: ClusterSpec) -> None:
+    if cluster.nodes > 1:
+        raise TrainerError(
+            f"cluster.ray_address: expected the Ray cluster of {cluster.nodes} machines, got none: a Ray of the run's own is on this machine alone",
+            "cluster.ray_address=HOST:PORT, or cluster.nodes=1",
+        )
+
+
+def _require_attention(run: Run, machine: Machine) -> None:
+    """verl loads a critic with flash attention, whatever its settings say."""
+    critic = run.train is not None and isinstance(run.train.algorithm, PpoSpec)
+    other = run.cluster is not None and any("attn_implementation" in override for override in run.cluster.verl)
+    if machine.flash_attention or (other and not critic):
+        return
+    way_out = "" if critic else ", or verl.actor_rollout_ref.model.override_config.attn_implementation=sdpa"
+    raise LockError(
+        f"engine verl: expected flash-attn to be installed{', which verl loads a critic with' if critic else ''}, got none",
+        f"install it beside the stack (docs/gpu.md){way_out}",
+    )
 
 
 def _require_gpus(cluster: ClusterSpec, found: GpuSurvey) -> None:
@@ -113,14 +141,42 @@ def _require_shared(machine: Machine, *, rehearsal: bool) -> None:
         )
 
 
-def _require_disk(machine: Machine, shape: ModelShape) -> None:
-    needed = KEPT * BYTES_PER_PARAMETER * shape.parameters
+def _require_disk(run: Run, machine: Machine, shape: ModelShape, *, done: int) -> None:
+    train, cluster = run.train, run.cluster
+    assert train is not None and cluster is not None, "only runs that train are launched"
+    count = _checkpoints(train, cluster, done=done)
+    networks = 2 if isinstance(train.algorithm, PpoSpec) else 1
+    needed = count * networks * BYTES_PER_PARAMETER * shape.parameters
     if machine.disk_bytes < needed:
         gib = 1024**3
         raise TrainerError(
-            f"store.runs_dir: expected {needed / gib:.0f} GiB free for {KEPT} checkpoints, got {machine.disk_bytes / gib:.0f} GiB",
-            "--runs-dir names another disk; verl.trainer.max_actor_ckpt_to_keep=1 keeps only the last",
+            f"store.runs_dir: expected {needed / gib:.0f} GiB free for {count} checkpoints, got {machine.disk_bytes / gib:.0f} GiB",
+            "--runs-dir names another disk; verl.trainer.max_actor_ckpt_to_keep=2 keeps the last two, a higher train.checkpoint_every writes fewer",
         )
+
+
+def _checkpoints(train: TrainSpec, cluster: ClusterSpec, *, done: int) -> int:
+    """Most checkpoints on the disk at once: all that are still to be written, or as many as verl is told to keep, the one being written included."""
+    left = math.ceil(train.steps / train.checkpoint_every) - done // train.checkpoint_every
+    told = [int(found[1]) for override in cluster.verl if (found := _KEEPS.fullmatch(override))]
+    # One more than 1: verl removes the one before only when the next is complete.
+    return min(left, max(2, told[-1])) if told and told[-1] else left
+
+
+def desk_host(cluster: ClusterSpec) -> str:
+    """Address at which workers reach the launcher: this machine's own on the way to the Ray cluster. Raises TrainerError."""
+    if cluster.ray_address is None or (cluster.ray_address == "auto" and cluster.nodes == 1):
+        return "127.0.0.1"
+    host, _, port = cluster.ray_address.rpartition("//")[2].rpartition(":")
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as way:  # connecting a datagram socket sends nothing
+            way.connect((host, int(port)))
+            return str(way.getsockname()[0])
+    except (OSError, OverflowError, ValueError) as err:
+        raise TrainerError(
+            f"cluster.ray_address: expected HOST:PORT of a Ray cluster that this machine reaches, got {cluster.ray_address!r}",
+            "ray status prints it on the cluster's first machine",
+        ) from err
 
 
 def require_same_ranks(cluster: ClusterSpec, ranks: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from agentgym_cli.env.contract import ServersLost
 from agentgym_cli.episode.policies.failures import PolicyUnavailable
 from agentgym_cli.episode.policies.sampled import Sampled
 from agentgym_cli.episode.tokens import TurnTokens
+from agentgym_cli.errors import AgentgymError
 from agentgym_cli.learn.verl.rows import Row, evaluation_rows, training_rows, write_rows
 from agentgym_cli.learn.verl.setup import Setup, read_setup, setup_of_loops, write_loops
 from agentgym_cli.recipe.freeze import freeze
@@ -23,7 +25,7 @@ from agentgym_cli.store.codec import decode
 from agentgym_cli.store.desk import Address, open_desk
 from agentgym_cli.store.records import AttemptRecord, OutcomeRecord
 from agentgym_cli.verbs.schedules import tasks_of
-from agentgym_cli.verbs.site import WorkerSite
+from agentgym_cli.verbs.site import WorkerSite, open_site
 from tests.e2e.commands import RECIPE, start
 from tests.episode.llm_server import refusing_address
 
@@ -130,6 +132,20 @@ def written(folder: Path, url: str, desk: Address, *overrides: str) -> tuple[Wor
 
 def unheard(trouble: Exception) -> None:
     raise AssertionError(trouble)
+
+
+async def test_a_site_that_cannot_be_opened_ends_the_run_and_says_why(tmp_path: Path) -> None:
+    writer = Writer()
+    async with open_desk(writer, broken=unheard) as desk:
+        site, _ = written(tmp_path, "http://127.0.0.1:1", desk)
+        await site.aclose()
+        # The disk that all machines should see is not there on this one.
+        moved = replace(read_setup(tmp_path / "setup.json"), tokenizer=str(tmp_path / "nothing"))
+        moved.write(tmp_path / "moved.json")
+        with pytest.raises(AgentgymError):
+            await open_site(tmp_path / "moved.json")
+    assert [stop["interrupted"] for stop in writer.stops] == [False]
+    assert str(tmp_path / "nothing") in writer.stops[0]["message"]
 
 
 async def test_promise_05_an_episode_is_learned_from_as_it_was_sampled(tmp_path: Path, world: str) -> None:

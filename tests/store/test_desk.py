@@ -82,6 +82,30 @@ async def test_a_lost_connection_is_made_again() -> None:
         await visitor.close()
 
 
+async def test_promise_03_a_message_whose_answer_was_lost_is_said_again_and_counts_once() -> None:
+    book, lost = Book(), [True]
+    async with open_desk(book, broken=unheard) as address:
+
+        async def between(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            answers, desk = await asyncio.open_connection(address.host, address.port)
+            desk.write(await reader.readline())
+            while line := await reader.readline():
+                desk.write(line)
+                answer = await answers.readline()
+                if lost:
+                    lost.clear()
+                    break
+                writer.write(answer)
+            desk.close()
+            writer.close()
+
+        async with await asyncio.start_server(between, "127.0.0.1", 0) as proxy:
+            visitor = Visitor(Address(host="127.0.0.1", port=proxy.sockets[0].getsockname()[1], secret=address.secret))
+            assert [(await visitor.say("record", line=line))["count"] for line in "ab"] == [1, 2]
+            await visitor.close()
+    assert book.lines == ["a", "b"]
+
+
 async def test_no_desk_is_an_error_after_the_patience() -> None:
     async with open_desk(Book(), broken=unheard) as address:
         pass

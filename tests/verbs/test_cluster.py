@@ -132,6 +132,12 @@ async def test_an_evaluation_is_the_one_of_its_weights(tmp_path: Path, step: int
     assert [(each.phase, each.step, each.horizon) for each in records(prepared, ScheduledRecord)] == [(phase, step, 4)] * 2
 
 
+async def test_the_watch_knows_how_long_a_world_may_be_down(tmp_path: Path) -> None:
+    async with working(tmp_path, "retry.recovery_seconds=1200") as (work, _):
+        work.take({"do": "mark", "phase": "episodes", "step": 1})
+        assert work.watch.bound() == 2400.0
+
+
 async def test_records_get_how_far_the_run_is(tmp_path: Path) -> None:
     async with working(tmp_path) as (work, prepared):
         work.take({"do": "begin", "phase": "train", "step": 1, "at": 1})

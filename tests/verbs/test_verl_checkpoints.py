@@ -28,6 +28,13 @@ def test_the_highest_complete_one_is_taken(tmp_path: Path) -> None:
     assert found is not None and (found.step, found.ranks, found.folder.name) == (10, 1, "global_step_10")
 
 
+def test_one_whose_shards_verl_removed_to_make_room_does_not_count(tmp_path: Path) -> None:
+    checkpoint(tmp_path, 2, digest="d", step=2, ranks=1)
+    (checkpoint(tmp_path, 3, digest="d", step=3, ranks=1) / "actor").rmdir()
+    found = last_verl_checkpoint(tmp_path, digest="d")
+    assert found is not None and found.step == 2
+
+
 def test_there_may_be_none(tmp_path: Path) -> None:
     assert last_verl_checkpoint(tmp_path, digest="d") is None
 

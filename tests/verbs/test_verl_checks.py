@@ -13,10 +13,10 @@ from agentgym_cli.recipe.profiles import GpuSurvey
 from agentgym_cli.recipe.resolve import resolve
 from agentgym_cli.recipe.schema.computing import ClusterSpec
 from agentgym_cli.recipe.schema.run import Run
-from agentgym_cli.verbs.verl_checks import Machine, look, require_machine, require_same_ranks
+from agentgym_cli.verbs.verl_checks import Machine, desk_host, look, require_machine, require_same_ranks
 
 GIB = 1024**3
-EIGHT = Machine(gpus=GpuSurvey(memory_mib=(81559,) * 8), flash_attention=True, shared_mib=65536.0, disk_bytes=400 * GIB)
+EIGHT = Machine(gpus=GpuSurvey(memory_mib=(81559,) * 8), flash_attention=True, shared_mib=65536.0, disk_bytes=1200 * GIB)
 KNOWN = find_known("Qwen/Qwen2.5-7B-Instruct")
 assert KNOWN is not None
 MODEL = Path("/models/qwen")
@@ -41,14 +41,60 @@ def test_eight_gpus_of_80_gib_carry_the_recipe() -> None:
         (replace(EIGHT, gpus=GpuSurvey(memory_mib=(81559,) * 7 + (24576,))), TrainerError, "expected 8 GPUs of 80 GiB here, got 7"),
         (replace(EIGHT, flash_attention=False), LockError, "expected flash-attn to be installed"),
         (replace(EIGHT, shared_mib=64.0), TrainerError, "expected 4096 MiB of shared memory, got 64 MiB"),
-        # 7,615,616,512 parameters of 12 bytes, twice: 170 GiB.
-        (replace(EIGHT, disk_bytes=100 * GIB), TrainerError, "expected 170 GiB free for 2 checkpoints, got 100 GiB"),
+        # 7,615,616,512 parameters of 12 bytes, for steps 25, 50, ... 325 and 330: 14 times 85.1 GiB.
+        (replace(EIGHT, disk_bytes=400 * GIB), TrainerError, "expected 1192 GiB free for 14 checkpoints, got 400 GiB"),
     ],
 )
 def test_promise_09_what_is_missing_is_named(machine: Machine, kind: type[AgentgymError], message: str) -> None:
     with pytest.raises(kind, match=message) as refused:
         require_machine(run_of(), machine, shape=KNOWN.shape, model=MODEL)
     assert refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("overrides", "done", "count"),
+    [
+        (["verl.trainer.max_actor_ckpt_to_keep=2"], 0, 2),
+        # The one before is removed once the next is complete.
+        (["verl.trainer.max_actor_ckpt_to_keep=1"], 0, 2),
+        (["verl.trainer.max_actor_ckpt_to_keep=null"], 0, 14),
+        (["train.steps=50", "verl.trainer.max_actor_ckpt_to_keep=5"], 0, 2),
+        # Steps 325 and 330 are left; those before lie there already.
+        ([], 300, 2),
+        # A critic beside each policy: four networks in two checkpoints.
+        (["train.algorithm={kind: ppo, critic_learning_rate: 1e-5}", "verl.trainer.max_actor_ckpt_to_keep=2"], 0, 4),
+    ],
+)
+def test_there_has_to_be_room_for_the_checkpoints_that_are_still_to_come(overrides: list[str], done: int, count: int) -> None:
+    needed = count * 12 * 7_615_616_512
+    require_machine(run_of(*overrides), replace(EIGHT, disk_bytes=needed), shape=KNOWN.shape, model=MODEL, done=done)
+    with pytest.raises(TrainerError, match=r"store\.runs_dir: expected"):
+        require_machine(run_of(*overrides), replace(EIGHT, disk_bytes=needed - 1), shape=KNOWN.shape, model=MODEL, done=done)
+
+
+def test_several_machines_are_a_cluster_that_runs_already() -> None:
+    with pytest.raises(TrainerError, match=r"cluster\.ray_address: expected the Ray cluster of 2 machines, got none"):
+        require_machine(run_of("cluster.nodes=2"), EIGHT, shape=KNOWN.shape, model=MODEL)
+
+
+def test_workers_reach_the_launcher_on_the_way_to_their_cluster() -> None:
+    assert desk_host(ClusterSpec(gpus_per_node=8)) == "127.0.0.1"
+    for address in ("127.0.0.1:6379", "ray://127.0.0.1:10001"):
+        assert desk_host(ClusterSpec(gpus_per_node=8, ray_address=address)) == "127.0.0.1"
+    assert desk_host(ClusterSpec(gpus_per_node=8, ray_address="auto")) == "127.0.0.1"
+    with pytest.raises(TrainerError, match="got 'auto'"):
+        desk_host(ClusterSpec(nodes=2, gpus_per_node=8, ray_address="auto"))
+    for address in ("127.0.0.1", "127.0.0.1:99999"):
+        with pytest.raises(TrainerError, match="expected HOST:PORT of a Ray cluster"):
+            desk_host(ClusterSpec(gpus_per_node=8, ray_address=address))
+
+
+def test_a_critic_has_no_other_attention() -> None:
+    ppo = "train.algorithm={kind: ppo, critic_learning_rate: 1e-5}"
+    other = run_of(ppo, "verl.actor_rollout_ref.model.override_config.attn_implementation=sdpa", "verl.trainer.max_actor_ckpt_to_keep=1")
+    with pytest.raises(LockError, match="flash-attn to be installed, which verl loads a critic with") as refused:
+        require_machine(other, replace(EIGHT, flash_attention=False), shape=KNOWN.shape, model=MODEL)
+    assert "sdpa" not in (refused.value.hint or "")
 
 
 def test_a_model_that_is_on_no_disk_is_no_surprise_for_a_worker() -> None:

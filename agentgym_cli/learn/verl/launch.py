@@ -33,6 +33,8 @@ _TAIL_BYTES = 200_000
 _MEMORY = re.compile(r"(?:CUDA )?out of memory|OutOfMemoryError|No available memory for the cache blocks|ray\.exceptions\.OutOfMemory", re.IGNORECASE)
 _ERROR = re.compile(r"^(?:\S+ )?(?:\w+\.)*(\w*(?:Error|Exception)): (.+)$")
 START = "start"
+PLAYED = ("episodes", "evaluation")
+"""Phases in which episodes may wait for their world."""
 
 
 @dataclass(slots=True)
@@ -46,6 +48,8 @@ class Watch:
     """Durations of each phase that is over."""
     stop: AgentgymError | None = None
     """Why the run is to be ended, once a worker said so."""
+    recovery: float = 0.0
+    """Seconds for which episodes wait while their world is down; a worker says so when they are over."""
 
     def mark(self, phase: str, step: int, now: float) -> None:
         """A phase begins, and the one before it is over."""
@@ -62,7 +66,7 @@ class Watch:
             return START_SECONDS
         known = sorted(self.seconds.get(self.phase, ()))
         p95 = known[math.ceil(0.95 * len(known)) - 1] if known else 0.0
-        return max(LEAST_SECONDS, TIMES_P95 * p95)
+        return max(LEAST_SECONDS, TIMES_P95 * p95, 2 * self.recovery if self.phase in PLAYED else 0.0)
 
     def stalled(self, now: float) -> str | None:
         """What stands still, in a sentence; None while nothing does."""

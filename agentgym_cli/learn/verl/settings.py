@@ -136,7 +136,7 @@ _ACTOR: tuple[Row, ...] = (
     ("actor_rollout_ref.actor.strategy", "FSDP", lambda _: "fsdp2"),
     ("actor_rollout_ref.actor.optim.lr", "train.learning_rate", lambda a: a.train.learning_rate),
     ("actor_rollout_ref.actor.optim.weight_decay", "train.weight_decay", lambda a: a.train.weight_decay),
-    # Of verl's schedules only this one can begin above 0: the rate of step s is min(1, s / (warmup_steps + 1)) of the full one, as on the local engine.
+    # Of verl's schedules only this one can begin above 0: step s has min(1, s / (warmup_steps + 1)) of the rate, as on the local engine.
     ("actor_rollout_ref.actor.optim.lr_scheduler_type", "train.warmup_steps", lambda _: "cosine"),
     ("actor_rollout_ref.actor.optim.lr_warmup_steps", "train.warmup_steps", lambda a: a.train.warmup_steps + 1),
     ("actor_rollout_ref.actor.optim.zero_indexed_step", "train.warmup_steps", lambda _: False),

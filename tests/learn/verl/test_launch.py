@@ -36,6 +36,15 @@ def test_a_phase_may_take_ten_minutes_or_five_times_what_it_took() -> None:
     assert watch.stalled(now + 5701.0) == "phase 'update' of step 21: expected it to go on within 5700 s, got no sign for 5701 s"
 
 
+def test_episodes_may_wait_for_their_world_as_long_as_the_recipe_says() -> None:
+    watch = Watch(now=0.0, recovery=1200.0)
+    watch.mark("update", 1, 0.0)
+    assert watch.bound() == 600.0
+    for phase in ("episodes", "evaluation"):
+        watch.mark(phase, 1, 0.0)
+        assert watch.bound() == 2400.0
+
+
 def test_episodes_that_keep_ending_are_a_sign_of_life() -> None:
     watch = Watch(now=0.0)
     watch.mark("episodes", 3, 0.0)
