@@ -131,8 +131,12 @@ def batch_of(load: Load, services: Services, resources: Resources) -> float:
     return high
 
 
-def doublings(load: Load, services: Services, resources: Resources) -> dict[str, float]:
-    """Seconds of a step that twice as much of one thing would save, by its name; never negative."""
+def doublings(load: Load, services: Services, resources: Resources, *, cached: int) -> dict[str, float]:
+    """Seconds of a step that twice as much of one thing would save, by its name; never negative.
+
+    Args:
+        cached: episodes that the cache of one replica of the policy holds with twice the slots.
+    """
     now = step_time(load, services, resources).total
     changed = {
         "env replicas": replace(resources, env_replicas=2 * resources.env_replicas),
@@ -141,7 +145,10 @@ def doublings(load: Load, services: Services, resources: Resources) -> dict[str,
         "devices that train": replace(resources, update_speed=2 * resources.update_speed),
         "devices": replace(resources, update_speed=2 * resources.update_speed, policy_replicas=2 * resources.policy_replicas),
     }
-    return {name: max(0.0, now - step_time(load, services, more).total) for name, more in changed.items()}
+    saved = {name: max(0.0, now - step_time(load, services, more).total) for name, more in changed.items()}
+    # More slots alone do nothing without episodes that take them.
+    slots = replace(resources, sequences=max(resources.sequences, min(2 * resources.sequences, cached)))
+    return saved | {"slots": max(0.0, now - step_time(replace(load, in_flight=2 * load.in_flight), services, slots).total)}
 
 
 def enough(load: Load, services: Services, resources: Resources) -> Sizing:

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from agentgym_cli.verbs.estimate import Estimate
 
 _LABEL = 12
-_KEYS = {"env replicas": "env servers (env.replicas)", "devices": "GPUs (cluster.nodes)"}
+_KEYS = {"env replicas": "env servers (env.replicas)", "devices": "GPUs (cluster.nodes)", "slots": "slots (engine.slots)"}
 """What doubling can save a step's time, as a recipe's keys set it; the JSON has what each phase's own share would save."""
-_LOCAL_KEYS = {"env replicas": "env servers (env.replicas)", "cache for sequences": "slots (engine.slots)"}
+_LOCAL_KEYS = {"env replicas": "env servers (env.replicas)", "slots": "slots (engine.slots)"}
 _NOTE = 155
 """Most characters of a note; the JSON has all of it."""
 _MODEL = 100
@@ -134,7 +134,7 @@ def _changes(found: Estimate) -> list[str]:
     said = ["; ".join(f"twice the {name}: {seconds(saved)} less a step" for saved, name in best[:2]) or "nothing that a key doubles helps"]
     sizing, load = found.sizing, found.load
     if load.played:
-        has = f"a step has {load.episodes:,}" if load.episodes <= load.in_flight else f"engine.slots is {load.in_flight:,}"
+        has = f"a step has {load.episodes:,}" if load.episodes <= load.in_flight else f"engine.slots lets {load.in_flight:,} play"
         servers = f"{_many(sizing.env_replicas, 'env server')} (has {found.resources.env_replicas:,})"
         said.append(f"a policy that never waits: {servers}, {_many(sizing.concurrency, 'episode')} at work at once ({has})")
         needed = sizing.policy_replicas

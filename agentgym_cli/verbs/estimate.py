@@ -77,10 +77,16 @@ def estimate(run: Run, plan: Plan, *, measured: Evidence | None, evaluated: Mapp
         step=steps[last.horizon],
         mean=_mean(horizons, loads, steps),
         sizing=enough(last, services[last.horizon], resources),
-        doublings=doublings(last, services[last.horizon], resources),
+        doublings=doublings(last, services[last.horizon], resources, cached=_cached(plan, resources)),
         stages=stages,
         total=in_all(stages or [_stage((1, 1, last.horizon), last, services[last.horizon], resources, plan, prices)]),
     )
+
+
+def _cached(plan: Plan, resources: Resources) -> int:
+    """Episodes for which one copy of the policy has cache with twice the slots: as many as now where a cache made whole would not fit."""
+    more = judge(replace(plan, sequences=2 * plan.sequences))
+    return more.sequences // plan.layout.replicas if more.fits else resources.sequences
 
 
 def _mean(horizons: Sequence[tuple[int, int, int]], loads: Mapping[int, Load], steps: Mapping[int, StepTime]) -> MeanStep:

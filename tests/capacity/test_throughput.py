@@ -58,7 +58,18 @@ def test_a_slow_world_holds_a_step_up() -> None:
     assert found.env_utilisation == 1.0
     assert found.play == pytest.approx(1.0 + 30 + 2 * 5.32)
     assert found.slowest == "env step"
-    assert max((saved, name) for name, saved in doublings(LOAD, replace(SERVICES, env_step=5.0, update=0.1), RESOURCES).items())[1] == "env replicas"
+    saved = doublings(LOAD, replace(SERVICES, env_step=5.0, update=0.1), RESOURCES, cached=8)
+    assert max(saved, key=lambda name: saved[name]) == "env replicas"
+
+
+def test_twice_the_slots_are_twice_the_episodes_at_work_where_the_cache_holds_them() -> None:
+    few, one = replace(LOAD, in_flight=2), replace(RESOURCES, policy_replicas=1, sequences=2)
+    saved = step_time(few, SERVICES, one).total - step_time(replace(few, in_flight=4), SERVICES, replace(one, sequences=4)).total
+    found = doublings(few, SERVICES, one, cached=4)
+    assert saved > 0
+    assert found["slots"] == pytest.approx(saved)
+    assert doublings(few, SERVICES, one, cached=2)["slots"] < saved
+    assert doublings(LOAD, SERVICES, RESOURCES, cached=8)["slots"] == 0.0
 
 
 def test_stored_data_is_not_played() -> None:
@@ -188,7 +199,7 @@ def test_more_of_any_resource_never_makes_a_step_longer(situation: tuple[Load, S
     for name in (field.name for field in fields(Resources)):
         changed = replace(resources, **{name: getattr(resources, name) + more})
         assert step_time(load, services, changed).total <= now.total * (1 + 1e-9), name
-    assert all(saved >= 0 for saved in doublings(load, services, resources).values())
+    assert all(saved >= 0 for saved in doublings(load, services, resources, cached=10**6).values())
 
 
 @settings(max_examples=40, deadline=None)

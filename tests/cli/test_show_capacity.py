@@ -79,7 +79,7 @@ def test_what_would_be_enough_is_told_in_whole_words(answer: CapacityAnswer, cap
     assert "change twice the GPUs (cluster.nodes): 25.9 s less a step a policy" in text
     slow = estimate_capacity(Question(recipe=TEXTCRAFT, overrides=("profile=laptop", "env.dialect=sciworld", "engine.slots=32")))
     text = " ".join(" ".join(printed(slow, capsys)).split())
-    assert "(engine.slots is 32)" in text and "worlds that never wait: 1 copy of the policy (has 1)" in text
+    assert "(engine.slots lets 32 play)" in text and "worlds that never wait: 1 copy of the policy (has 1)" in text
 
 
 RECIPES = sorted(str(path) for path in Path("recipes").rglob("*.yaml") if path.name not in ("base.yaml", "textcraft_big.yaml"))

@@ -100,6 +100,12 @@ def test_a_worker_plays_and_a_copy_of_the_policy_takes_no_more_episodes_than_the
     assert asked("cluster.tensor_parallel=4", "engine.slots=256", gpu="h100-80g", gpus=8).main.resources.sequences > 64
 
 
+def test_twice_the_slots_save_what_a_run_with_them_takes_less() -> None:
+    few, more = (asked("profile=laptop", f"engine.slots={slots}").main for slots in (8, 16))
+    assert few.doublings["slots"] == pytest.approx(few.step.total - more.step.total)
+    assert few.doublings["slots"] > 0.3 * few.step.total
+
+
 def test_alternatives_are_the_same_run_elsewhere() -> None:
     names = [each.name for each in asked(gpu="h100-80g", gpus=8).alternatives]
     assert names[:3] == ["4 x h100-80g", "16 x h100-80g", "4 train, 4 sample"]
