@@ -68,11 +68,12 @@ def account(
         clusters: sums over tasks for successes of scheduled, successes of scored, infra errors of scheduled, when tasks have several
             episodes; None when every task has one.
         cells: the same tasks one kind at a time, for a bootstrap beside each t interval; empty leaves it out.
-        infra_unknown: why nobody can tell infra errors from failures; None where they are told apart.
+        infra_unknown: why nobody can tell infra errors from failures, so that there is no best case; None where they are told apart.
     """
     assert success + failure + infra_error + missing == scheduled, "every scheduled episode has exactly one outcome"
     scored = success + failure
     ends, conditions, infra = clusters or (None, None, None)
+    best = share(scheduled - failure, scheduled, _SCHEDULED)
     nothing = f"none of {scheduled:,} has an outcome" if scheduled and missing == scheduled else None
     return Accounting(
         scheduled=scheduled,
@@ -85,7 +86,7 @@ def account(
         conditional=_rate(success, scored, conditions, cells, ("success", "scored")),
         infra_share=_rate(infra_error, scheduled, infra, cells, ("infra_error", "scheduled"), nothing or infra_unknown),
         worst_case=share(success, scheduled, _SCHEDULED),
-        best_case=share(scheduled - failure, scheduled, _SCHEDULED),
+        best_case=replace(best, value=None, why=infra_unknown) if infra_unknown else best,
     )
 
 

@@ -185,7 +185,8 @@ def _part(page: _Page, part: Part) -> None:
     accounting = part.accounting
     rates = [("end to end", accounting.end_to_end), ("conditional", accounting.conditional), ("infra", accounting.infra_share)]
     rows = [[name, phrases.percent(rate.value), phrases.of(rate), phrases.interval(rate)] for name, rate in rates]
-    unscored = f"{accounting.infra_error:,} infra, {accounting.missing:,} missing"
+    infra = phrases.NO_DATA if accounting.scheduled and accounting.best_case.value is None else f"{accounting.infra_error:,}"
+    unscored = f"{infra} infra, {accounting.missing:,} missing"
     rows.append(["worst to best case", phrases.extremes(accounting), unscored, ""])
     page.table(["", "share", "of", "95% interval"], rows)
     if len(part.categories) > 1:

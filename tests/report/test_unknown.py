@@ -92,6 +92,8 @@ def test_promise_04_what_imported_files_do_not_say_is_not_zero(store: Connection
     assert part.accounting.end_to_end.value == pytest.approx(1 / 3)
     infra = part.accounting.infra_share
     assert (infra.value, infra.low, infra.why) == (None, None, "its files do not tell infra errors from failures")
+    assert (part.accounting.worst_case.value, part.accounting.best_case.value) == (pytest.approx(1 / 3), None)
+    assert "worst to best case 33.3% to n/a n/a infra, 0 missing" in " ".join(printed(report).split())
     assert (part.truncated.value, part.invalid_actions.value) == (None, None)
     assert (part.spent.turns, part.spent.action_tokens, part.spent.seconds, part.spent.infra_errors) == (3, None, None, None)
     assert part.first_attempts == FirstAttempts(retried=None, accounting=None)
