@@ -25,6 +25,39 @@ OPEN = (
 )
 """Sections that take keys which the reference does not list; verl hands them on to others."""
 
+RESERVED = {
+    "actor_rollout_ref.rollout.agent.agent_loop_config_path": None,
+    "actor_rollout_ref.rollout.agent.default_agent_loop": None,
+    "actor_rollout_ref.rollout.calculate_log_probs": None,
+    "actor_rollout_ref.rollout.n": "train.algorithm.group_size",
+    "actor_rollout_ref.rollout.val_kwargs.n": "evaluation.samples_per_task",
+    "algorithm.filter_groups.enable": None,
+    "data.custom_cls.name": None,
+    "data.custom_cls.path": None,
+    "data.gen_batch_size": None,
+    "data.shuffle": None,
+    "data.train_batch_size": "train.tasks_per_step",
+    "data.train_files": "tasks.train",
+    "data.val_files": "tasks.evaluation",
+    "trainer.checkpoint_callback_class": None,
+    "trainer.default_local_dir": "store.runs_dir",
+    "trainer.device": None,
+    "trainer.n_gpus_per_node": "cluster.gpus_per_node",
+    "trainer.nnodes": "cluster.nodes",
+    "trainer.resume_from_path": None,
+    "trainer.resume_mode": None,
+    "trainer.save_freq": "train.checkpoint_every",
+    "trainer.test_freq": "evaluation.every",
+    "trainer.total_epochs": None,
+    "trainer.total_training_steps": "train.steps",
+    "trainer.v1.sampler.sync_refill_failed_groups": None,
+    "trainer.v1.trainer_mode": None,
+    "trainer.val_before_train": None,
+    "trainer.val_only": None,
+}
+"""Keys that schedule, records and checkpoints hang on, and the recipe's field that says the same where there is one: with another value of one of
+them verl plays other episodes than those that are written down, or what it did is not found again."""
+
 
 def known_keys() -> frozenset[str]:
     """Keys of verl 0.9.1."""

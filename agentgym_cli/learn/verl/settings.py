@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from agentgym_cli.errors import RecipeError
-from agentgym_cli.learn.verl.keys import known_keys, unknown
+from agentgym_cli.learn.verl.keys import RESERVED, known_keys, unknown
 from agentgym_cli.recipe.schema.algorithms import GrpoSpec, OnlineSpec, PpoSpec
 from agentgym_cli.recipe.schema.computing import ClusterSpec
 from agentgym_cli.recipe.schema.learning import TrainSpec
@@ -270,12 +270,16 @@ def settings(run: Run, launch: Launch) -> tuple[Setting, ...]:
 
 
 def own_settings(cluster: ClusterSpec) -> tuple[Setting, ...]:
-    """Keys of verl's that a recipe sets itself. Raises RecipeError for one that verl does not have."""
+    """Keys of verl's that a recipe sets itself. Raises RecipeError for one that verl does not have, or that a launch cannot leave to others."""
     found = []
     for number, override in enumerate(cluster.verl):
         key, _, text = override.partition("=")
         if (problem := unknown(key, known_keys())) is not None:
             raise RecipeError(f"cluster.verl[{number}]: {problem}", "agentgym train RECIPE --show-verl prints every key that is set")
+        if key in RESERVED:
+            field = RESERVED[key]
+            hint = "leave it to the launch" if field is None else f"{field} says it in the recipe"
+            raise RecipeError(f"cluster.verl[{number}]: expected a key that schedule and records do not hang on, got {key!r}", hint)
         found.append(Setting(key=key, value=Verbatim(text), source=f"cluster.verl[{number}]"))
     return tuple(found)
 

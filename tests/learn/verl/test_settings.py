@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from agentgym_cli.errors import RecipeError
-from agentgym_cli.learn.verl.keys import OPEN, known_keys, unknown
-from agentgym_cli.learn.verl.settings import Launch, Setting, Value, Verbatim, arguments, settings, table
+from agentgym_cli.learn.verl.keys import OPEN, RESERVED, known_keys, unknown
+from agentgym_cli.learn.verl.settings import Launch, Setting, Value, Verbatim, arguments, own_settings, settings, table
 from agentgym_cli.recipe.resolve import resolve
+from agentgym_cli.recipe.schema.computing import ClusterSpec
 
 LAUNCH = Launch(
     name="a-run",
@@ -99,6 +102,21 @@ def test_a_key_that_verl_does_not_know_is_refused_before_anything_starts() -> No
     with pytest.raises(RecipeError, match=r"cluster\.verl\[0\]: expected a key of verl 0\.9\.1, got 'trainer\.save_frequency'") as refused:
         found("cluster.verl=[trainer.save_frequency=1]")
     assert "trainer.save_freq" in refused.value.message
+
+
+@pytest.mark.parametrize("key", sorted(RESERVED))
+def test_what_schedule_and_records_hang_on_is_no_key_to_choose(key: str) -> None:
+    assert key in known_keys()
+    with pytest.raises(RecipeError, match=rf"cluster\.verl\[0\]: expected a key that schedule and records do not hang on, got '{re.escape(key)}'"):
+        own_settings(ClusterSpec(gpus_per_node=8, verl=(f"{key}=1",)))
+
+
+def test_the_field_that_says_the_same_is_named_and_is_one() -> None:
+    with pytest.raises(RecipeError) as refused:
+        own_settings(ClusterSpec(gpus_per_node=8, verl=("trainer.default_local_dir=/big",)))
+    assert refused.value.hint == "store.runs_dir says it in the recipe"
+    sources = {source for _, source in table()} | {"tasks.train", "store.runs_dir", "evaluation.every"}
+    assert {field for field in RESERVED.values() if field is not None} <= sources
 
 
 @pytest.mark.parametrize(
