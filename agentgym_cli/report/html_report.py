@@ -57,7 +57,7 @@ def _summary(report: Report) -> Section:
         ("run", header.run),
         ("status", f"{header.status}; {phrases.time_span(header.created, header.ended)}"),
         ("profile", f"{header.profile} ({header.profile_reason})"),
-        ("engine", f"{header.engine}, policy {header.policy}, seed {header.seed}"),
+        ("engine", f"{header.engine}, policy {header.policy}, seed {phrases.seed(header.seed)}"),
         ("environment", f"{header.env}, outcome from {header.outcome_from}"),
         *([("success means", header.semantics)] if header.semantics else []),
         ("promise", f"{header.promise}: {header.promise_note}"),

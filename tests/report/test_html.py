@@ -184,3 +184,12 @@ def test_ticks_are_round_numbers_inside_the_scale(low: float, high: float, expec
 def test_numbers_of_an_axis_have_room_and_are_told_apart(highest: float, expected: list[str]) -> None:
     drawn = figure(Line(title="loss", x="step", points=((1, 0.0), (2, highest)), shades=()), 1).text
     assert re.findall(r'<text x="48.0"[^>]*>([^<]*)<', drawn) == expected
+
+
+def test_long_labels_of_a_figure_are_not_drawn_beyond_its_edge() -> None:
+    """242 units hold a label, and its letters take at most 7 on average."""
+    name = "grpo_fixed_12_seed_1-laptop-20261130-120914-f8445c"
+    drawn = figure(Bars(title="t", rows=((name, (1, 0, 0, 0)),)), 1)
+    (label,) = re.findall(r'class="label"[^>]*>([^<]*)<', drawn.text)
+    assert label.endswith("…") and name.startswith(label[:-1])
+    assert len(label) * 7 <= 242

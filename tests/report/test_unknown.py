@@ -109,6 +109,7 @@ def test_no_form_shows_zeroes_of_imported_files(store: Connection, tmp_path: Pat
     for text in (printed(report), render(report), report_page(report)):
         said = " ".join(text.split())
         assert "its files do not tell" in said
+        assert "seed None" not in said
         assert "n/a: not in the files" in said
         assert not any(zero in said for zero in ("0 action tokens", "0.0 s summed", "0 ended in infra errors", "0 of 3 turns", "0 of 3 episodes"))
 
