@@ -290,6 +290,7 @@ class Work:
         step, horizon = int(message["step"]), self._prepared.run.horizon
         values = step_metrics(message["values"])
         self._refuse_provoked(step)
+        self._refuse_lost(step)
         own = {"horizon": horizon_at(horizon, step), "stage": stage_at(horizon, step), "verl_step": step, "policy_version": step - 1}
         self._recorder.metrics(TRAIN, step, {**own, **values})
         self._done = step
@@ -308,6 +309,17 @@ class Work:
                     f"step {step}: expected at most {limit:.0%} of episodes to end in an error that their own action provokes, "
                     f"got {sum(of_step)} of {len(of_step)}",
                     "see the stop reasons in agentgym report; the world fails on these actions and should refuse them",
+                )
+            )
+
+    def _refuse_lost(self, step: int) -> None:
+        """verl goes on without an episode whose loop raised; every one of ours has an outcome before its step is over, a failed world's too."""
+        wanted = self._training(step)
+        if lost := [episode.id for episode in wanted if episode.id not in self._over]:
+            self._end(
+                TrainerError(
+                    f"step {step}: expected an outcome of each of its {len(wanted)} episodes, got none of {len(lost)}, {lost[0]} among them",
+                    f"see {_short(self._folder)}/verl-{self._recorder.segment}.log; {self._prepared.resume_command('train')} goes on",
                 )
             )
 

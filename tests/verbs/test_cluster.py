@@ -169,6 +169,22 @@ async def test_a_policy_that_crashes_its_world_does_not_go_on(tmp_path: Path) ->
         assert isinstance(work.watch.stop, TrainerError) and "got 4 of 16" in work.watch.stop.message
 
 
+async def test_promise_01_a_step_over_without_an_outcome_of_every_episode_is_the_last(tmp_path: Path) -> None:
+    async with working(tmp_path) as (work, _):
+        *most, last = work._training(1)
+        for episode in most:
+            hand_in(work, episode)
+        work.take({"do": "metrics", "step": 1, "values": {}})
+        assert isinstance(work.watch.stop, TrainerError)
+        assert work.watch.stop.message == f"step 1: expected an outcome of each of its 16 episodes, got none of 1, {last.id} among them"
+    (tmp_path / "whole").mkdir()
+    async with working(tmp_path / "whole") as (work, _):
+        for episode in work._training(1):
+            hand_in(work, episode)
+        work.take({"do": "metrics", "step": 1, "values": {}})
+        assert work.watch.stop is None
+
+
 async def test_numbers_have_the_stores_names_and_the_scheduled_horizon(tmp_path: Path) -> None:
     async with working(tmp_path) as (work, prepared):
         said = {"actor/pg_loss": 0.5, "timing_s/gen": 2.0, "perf/throughput": 9.0, "critic/score/max": None, "agentgym/trajectories": 16}
