@@ -30,10 +30,10 @@ def plan_of(run: Run, shape: ModelShape, kind: GpuKind, layout: Layout) -> Plan:
 
 
 def in_flight_of(run: Run, layout: Layout) -> int:
-    """Most episodes at work at once: as many as there are slots, which on verl each worker has, one for each GPU of a machine."""
+    """Most episodes at work at once: as many as there are slots, which on verl each worker has, one for each GPU."""
     if layout.local or run.train is None or not isinstance(run.train.algorithm, OnlineSpec):
         return run.engine.slots
-    return min(episodes_of(run.train), run.engine.slots * layout.per_machine)
+    return min(episodes_of(run.train), run.engine.slots * layout.devices)
 
 
 def episodes_of(train: TrainSpec) -> int:

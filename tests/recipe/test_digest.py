@@ -24,6 +24,7 @@ DECLARED = (
     "budgets.run_tokens",
     "cluster.ray_address",
     "description",
+    "engine.memory_check",
     "env.token_variable",
     "env.urls",
     "policy.endpoint.key_variable",

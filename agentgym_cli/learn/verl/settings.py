@@ -179,7 +179,7 @@ _ROLLOUT: tuple[Row, ...] = (
     ("actor_rollout_ref.rollout.max_num_seqs", "engine.slots", lambda a: a.run.engine.slots),
     ("actor_rollout_ref.rollout.agent.default_agent_loop", "our episode loop", lambda _: LOOP),
     ("actor_rollout_ref.rollout.agent.agent_loop_config_path", "our episode loop", lambda a: a.launch.loops),
-    ("actor_rollout_ref.rollout.agent.num_workers", "one in a rehearsal, else one for each GPU of a node", lambda a: max(1, a.cluster.gpus_per_node)),
+    ("actor_rollout_ref.rollout.agent.num_workers", "one for each GPU, or one in a rehearsal", lambda a: a.cluster.gpus),
     ("actor_rollout_ref.rollout.val_kwargs.n", "evaluation.samples_per_task", lambda a: a.run.evaluation.samples_per_task),
     ("actor_rollout_ref.rollout.val_kwargs.temperature", "evaluation.temperature", lambda a: _evaluation_temperature(a)),
     ("actor_rollout_ref.rollout.val_kwargs.do_sample", "evaluation.temperature", lambda a: _evaluation_temperature(a) > 0),
