@@ -21,6 +21,7 @@ OPEN = (
     "actor_rollout_ref.rollout.enable_sleep_mode",
     "actor_rollout_ref.rollout.engine_kwargs.vllm",
     "critic.model.override_config",
+    "critic.ppo_infer_max_token_len_per_gpu",
     "ray_kwargs.ray_init",
 )
 """Sections that take keys which the reference does not list; verl hands them on to others."""

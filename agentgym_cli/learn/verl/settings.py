@@ -221,6 +221,8 @@ _CRITIC: tuple[Row, ...] = (
     ("critic.grad_clip", "train.algorithm.critic_max_gradient_norm", lambda a: _of(a.algorithm, "critic_max_gradient_norm", 1.0)),
     ("critic.cliprange_value", "train.algorithm.value_clip", lambda a: _of(a.algorithm, "value_clip", None) or NO_DUAL_CLIP),
     ("critic.ppo_max_token_len_per_gpu", "as the actor's", lambda a: _pass_tokens(a)),
+    # This one, which is no key of the reference, is what verl's trainer bounds a critic's passes by, forward and back; it is 32,768 by itself.
+    ("critic.ppo_infer_max_token_len_per_gpu", "as the actor's", lambda a: _pass_tokens(a)),
     ("critic.model.use_remove_padding", "flash attention, but for a rehearsal", lambda a: not a.rehearsal),
     ("critic.model.enable_gradient_checkpointing", "memory, but for a rehearsal", lambda a: not a.rehearsal),
     ("trainer.critic_warmup", "train.algorithm.critic_warmup_steps", lambda a: _first_of_policy(a.algorithm)),

@@ -83,6 +83,12 @@ def test_ppo_has_a_critic_and_others_have_none() -> None:
     assert not any(key.startswith("critic.optim") for key in found())
 
 
+def test_a_critics_passes_are_no_longer_than_the_actors() -> None:
+    got = found("train.algorithm={kind: ppo, critic_learning_rate: 1e-5}")
+    keys = ("actor_rollout_ref.actor.ppo_max_token_len_per_gpu", "critic.ppo_max_token_len_per_gpu", "critic.ppo_infer_max_token_len_per_gpu")
+    assert [got[key] for key in keys] == [10752] * 3
+
+
 def test_a_key_in_verls_own_words_wins_and_is_spelled_as_it_was() -> None:
     override = "cluster.verl=['actor_rollout_ref.rollout.gpu_memory_utilization=0.6', 'actor_rollout_ref.actor.optim.lr=3e-7']"
     got = found(override)
