@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,8 +23,10 @@ from agentgym_cli.learn.verl.keys import installed_keys, known_keys
 from agentgym_cli.learn.verl.launch import MARK_FILE, processes_of
 from agentgym_cli.store.journal import read_journal
 from agentgym_cli.store.records import AttemptRecord, CheckpointRecord, MetricRecord, OutcomeRecord, ScheduledRecord, SegmentRecord
+from agentgym_cli.verbs.verl_checks import NEEDED_SHARED_MIB
 
-pytestmark = [pytest.mark.verl, pytest.mark.timeout(900)]
+SMALL = shutil.disk_usage("/dev/shm").total < NEEDED_SHARED_MIB[True] * 1024**2
+pytestmark = [pytest.mark.verl, pytest.mark.timeout(900), pytest.mark.skipif(SMALL, reason="a rehearsal needs 256 MiB of shared memory")]
 RECIPE = "textcraft_grpo.yaml"
 LONGEST = 420.0
 STEPS, TASKS, GROUP = 3, 4, 4
