@@ -157,4 +157,4 @@ def rehearsal(session: nox.Session) -> None:
     """verl, Ray and vLLM on a CPU: the launch, a kill, a resume. 10 GB of memory, 4 GB of disk, Linux on x86_64 with Python 3.11."""
     if sys.platform != "linux" or sys.version_info[:2] != (3, 11):
         session.skip("the stack verl-cpu holds on Linux with Python 3.11")
-    pytest(session, 1500, "verl", "tests/verl", "-m", "verl")
+    pytest(session, 2700, "verl", "tests/verl", "-m", "verl")

@@ -14,7 +14,7 @@ from agentgym_cli.store.journal import read_journal
 from agentgym_cli.store.records import AttemptRecord, MetricRecord, OutcomeRecord, ScheduledRecord, ServerRecord
 from tests.verl.test_rehearsal import LONGEST, RECIPE, SMALL, command, environment, tail
 
-pytestmark = [pytest.mark.verl, pytest.mark.timeout(900), pytest.mark.skipif(SMALL, reason="a rehearsal needs 256 MiB of shared memory")]
+pytestmark = [pytest.mark.verl, pytest.mark.timeout(2000), pytest.mark.skipif(SMALL, reason="a rehearsal needs 256 MiB of shared memory")]
 STEPS, EPISODES = 2, 16
 GONE_SECONDS = 6.0
 PATIENT = ("retry.attempts=5", "retry.give_up_after=3", "retry.recovery_seconds=120", "retry.pause_seconds=0.5")
