@@ -18,7 +18,8 @@ from agentgym_cli.recipe.schema.world import BudgetsSpec, RetrySpec
 from agentgym_cli.verbs.degraded import InfraShare
 from agentgym_cli.verbs.history import NOTHING, History, Spent
 from agentgym_cli.verbs.progress import Cell, Progress
-from agentgym_cli.verbs.recorder import Recorder, restore
+from agentgym_cli.verbs.recorder import Recorder
+from agentgym_cli.verbs.recording import restore
 from agentgym_cli.verbs.world import pinned
 
 

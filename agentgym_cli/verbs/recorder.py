@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from agentgym_cli.env.contract import InfraCause
 from agentgym_cli.env.replicas import ServerChange
 from agentgym_cli.episode.runner import EpisodeResult
-from agentgym_cli.episode.types import AttemptResult, Outcome, ScheduledEpisode, StopReason, Turn
+from agentgym_cli.episode.types import AttemptResult, ScheduledEpisode
 from agentgym_cli.errors import StoreError
 from agentgym_cli.store.db import Patience
 from agentgym_cli.store.journal import Journal
@@ -24,7 +23,6 @@ from agentgym_cli.store.records import (
     Record,
     SegmentRecord,
     ServerRecord,
-    TurnRecord,
 )
 from agentgym_cli.verbs.history import NOTHING, Spent
 from agentgym_cli.verbs.progress import Progress
@@ -181,45 +179,3 @@ class Recorder:
             status=status,
             drift=self._drift,
         )
-
-
-def restore(record: AttemptRecord, episode: ScheduledEpisode) -> AttemptResult:
-    """An attempt as its record remembers it; tokens are not restored, an attempt that is not run again needs none."""
-    return AttemptResult(
-        episode=episode,
-        attempt=record.attempt,
-        seed=record.seed,
-        stop=StopReason(record.stop),
-        outcome=Outcome(record.outcome),
-        truncated=record.truncated,
-        cause=InfraCause(record.cause) if record.cause else None,
-        detail=record.detail,
-        action_induced=record.action_induced,
-        reward=record.reward,
-        verified=record.verified,
-        final_observation=record.final_observation,
-        turns=tuple(_restored_turn(turn) for turn in record.turns),
-        trajectory=None,
-        prompt_tokens=record.prompt_tokens,
-        action_tokens=record.action_tokens,
-        seconds=record.seconds,
-        policy_seconds=record.policy_seconds,
-        env_seconds=record.env_seconds,
-        replica=record.replica,
-    )
-
-
-def _restored_turn(turn: TurnRecord) -> Turn:
-    return Turn(
-        observation=turn.observation,
-        text=turn.text,
-        action=turn.action,
-        valid=turn.valid,
-        reward=turn.reward,
-        done=turn.done,
-        response_tokens=turn.response_tokens,
-        context_tokens=turn.context_tokens,
-        policy_seconds=turn.policy_seconds,
-        env_seconds=turn.env_seconds,
-        cut=turn.cut,
-    )

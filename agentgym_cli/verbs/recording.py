@@ -1,12 +1,13 @@
-"""What happened in an episode, as records. Pure; the writer of a run fills in how far the run is."""
+"""What happened in an episode, as records and back. Pure; the writer of a run fills in how far the run is."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import Literal
 
+from agentgym_cli.env.contract import InfraCause
 from agentgym_cli.episode.runner import EpisodeResult
-from agentgym_cli.episode.types import AttemptResult, Outcome, ScheduledEpisode, Trajectory
+from agentgym_cli.episode.types import AttemptResult, Outcome, ScheduledEpisode, StopReason, Trajectory, Turn
 from agentgym_cli.store.records import AttemptRecord, OutcomeRecord, ScheduledRecord, TokensRecord, TurnRecord
 
 KeepTokens = Literal["all", "failures", "none"]
@@ -113,3 +114,45 @@ def _turns(result: AttemptResult) -> tuple[TurnRecord, ...]:
 
 def _tokens(trajectory: Trajectory) -> TokensRecord:
     return TokensRecord(token_ids=trajectory.token_ids, action_mask=trajectory.action_mask, logprobs=trajectory.logprobs)
+
+
+def restore(record: AttemptRecord, episode: ScheduledEpisode) -> AttemptResult:
+    """An attempt as its record remembers it; tokens are not restored, an attempt that is not run again needs none."""
+    return AttemptResult(
+        episode=episode,
+        attempt=record.attempt,
+        seed=record.seed,
+        stop=StopReason(record.stop),
+        outcome=Outcome(record.outcome),
+        truncated=record.truncated,
+        cause=InfraCause(record.cause) if record.cause else None,
+        detail=record.detail,
+        action_induced=record.action_induced,
+        reward=record.reward,
+        verified=record.verified,
+        final_observation=record.final_observation,
+        turns=tuple(_restored_turn(turn) for turn in record.turns),
+        trajectory=None,
+        prompt_tokens=record.prompt_tokens,
+        action_tokens=record.action_tokens,
+        seconds=record.seconds,
+        policy_seconds=record.policy_seconds,
+        env_seconds=record.env_seconds,
+        replica=record.replica,
+    )
+
+
+def _restored_turn(turn: TurnRecord) -> Turn:
+    return Turn(
+        observation=turn.observation,
+        text=turn.text,
+        action=turn.action,
+        valid=turn.valid,
+        reward=turn.reward,
+        done=turn.done,
+        response_tokens=turn.response_tokens,
+        context_tokens=turn.context_tokens,
+        policy_seconds=turn.policy_seconds,
+        env_seconds=turn.env_seconds,
+        cut=turn.cut,
+    )

@@ -24,8 +24,7 @@ from agentgym_cli.store.desk import Visitor
 from agentgym_cli.store.records import AttemptRecord
 from agentgym_cli.verbs.play import budget_of, rules_of
 from agentgym_cli.verbs.prepare import system_prompt_of
-from agentgym_cli.verbs.recorder import restore
-from agentgym_cli.verbs.recording import attempt_record, outcome_record
+from agentgym_cli.verbs.recording import attempt_record, outcome_record, restore
 from agentgym_cli.verbs.spoken import spoken_dialect
 from agentgym_cli.verbs.turns import turn_tokens
 from agentgym_cli.verbs.world import service_token

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentgym_cli.errors import PolicyError, TrainerError
+from agentgym_cli.learn.verl.setup import DIGEST_FILE
 from agentgym_cli.recipe.wording import listed
 
 _NAME = re.compile(r"global_step_(\d+)")
-DIGEST_FILE = "agentgym.json"
 SHARDS = "actor"
 
 

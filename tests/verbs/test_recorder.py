@@ -11,8 +11,8 @@ from agentgym_cli.episode.types import Outcome, Trajectory
 from agentgym_cli.store.journal import read_journal
 from agentgym_cli.store.records import AttemptRecord, OutcomeRecord, ScheduledRecord, ServerRecord
 from agentgym_cli.verbs.progress import Silent
-from agentgym_cli.verbs.recorder import Recorder, restore
-from agentgym_cli.verbs.recording import KeepTokens
+from agentgym_cli.verbs.recorder import Recorder
+from agentgym_cli.verbs.recording import KeepTokens, restore
 from tests.verbs.builders import make_attempt, make_episode, make_result, make_turn
 
 

@@ -12,6 +12,8 @@ from agentgym_cli.learn.verl.settings import LOOP
 from agentgym_cli.store.desk import Address
 
 LOOP_CLASS = "agentgym_cli.learn.verl.loop.EpisodeLoop"
+DIGEST_FILE = "agentgym.json"
+"""Beside a checkpoint that is complete: the run's digest and the step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

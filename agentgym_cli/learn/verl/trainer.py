@@ -17,14 +17,10 @@ from verl.utils import tensordict_utils
 
 from agentgym_cli.learn.verl import estimator
 from agentgym_cli.learn.verl.settings import LOOP
-from agentgym_cli.learn.verl.setup import Setup, setup_of_loops
+from agentgym_cli.learn.verl.setup import DIGEST_FILE, Setup, setup_of_loops
 from agentgym_cli.recipe.frozen_file import read_frozen
 from agentgym_cli.recipe.schema.algorithms import OnlineSpec
 from agentgym_cli.store.desk import say_once
-
-DIGEST_FILE = "agentgym.json"
-"""Beside a checkpoint that is complete: the run's digest and the step."""
-
 
 TIMES = ("timing_s/", "timing_per_token_ms/", "perf/")
 """How verl begins the names of times and rates; they are whole only once the step is over."""
