@@ -5,6 +5,7 @@ from __future__ import annotations
 import select
 import stat
 import sys
+import time
 from collections.abc import Sequence
 from os import close, pidfd_open
 from pathlib import Path
@@ -47,3 +48,11 @@ def gone(watched: Sequence[int], seconds: float) -> bool:
 def watch(pids: Sequence[int]) -> list[int]:
     """A descriptor for each process, which stays its own when the number is used again."""
     return [pidfd_open(pid) for pid in pids]
+
+
+def wait_until_stopped(pid: int) -> None:
+    """Until each thread of a process has taken a SIGSTOP: on a busy machine some answer for a while after it was sent."""
+    until = time.monotonic() + 30
+    while not all(thread.read_text().rpartition(")")[2].split()[0] == "T" for thread in Path(f"/proc/{pid}/task").glob("*/stat")):
+        assert time.monotonic() < until, f"process {pid} does not stop"
+        time.sleep(0.01)

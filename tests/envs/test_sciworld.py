@@ -25,7 +25,7 @@ from agentgym_envs.sciworld.gateway import Gateway, GatewayError, JavaError
 from agentgym_envs.sciworld.options import build
 from agentgym_envs.sciworld.world import SciWorld, SciWorldSession
 from tests.envs.servers import answered, client_of
-from tests.envs.simulators import children_of, gone, watch
+from tests.envs.simulators import children_of, gone, wait_until_stopped, watch
 
 pytestmark = [pytest.mark.worlds, pytest.mark.timeout(600)]
 
@@ -224,6 +224,7 @@ def test_a_simulator_that_stands_still_is_ended(tmp_path: Path) -> None:
     watched = watch([simulator.pid])
     simulator._seconds = 0.5
     os.kill(simulator.pid, signal.SIGSTOP)
+    wait_until_stopped(simulator.pid)
     with pytest.raises(WorldError, match="no reply in time"):
         session.step("look around")
     assert gone(watched, 30)
