@@ -12,9 +12,10 @@ from typing import Any
 from agentgym_cli.episode.types import Outcome, ScheduledEpisode, Task
 from agentgym_cli.errors import AgentgymError, Interrupted, PolicyError, StoreError, TrainerError
 from agentgym_cli.learn.schedules import horizon_at, stage_at, tasks_at
+from agentgym_cli.learn.verl.asked import Launch
 from agentgym_cli.learn.verl.launch import Watch, run_verl
 from agentgym_cli.learn.verl.rows import TRAIN, evaluation_rows, training_rows, write_rows
-from agentgym_cli.learn.verl.settings import Launch, arguments, settings
+from agentgym_cli.learn.verl.settings import arguments, settings
 from agentgym_cli.learn.verl.setup import Setup, write_loops
 from agentgym_cli.recipe.data import try_find
 from agentgym_cli.recipe.schema.learning import TrainSpec

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agentgym_cli.errors import RecipeError
-from agentgym_cli.learn.verl.settings import Launch, Setting, settings
+from agentgym_cli.learn.verl.asked import Launch
+from agentgym_cli.learn.verl.settings import Setting, settings
 from agentgym_cli.recipe.resolve import resolve
 from agentgym_cli.recipe.schema.algorithms import OnlineSpec
 from agentgym_cli.recipe.schema.run import Run

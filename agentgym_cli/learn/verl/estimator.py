@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from verl.trainer.ppo.core_algos import ADV_ESTIMATOR_REGISTRY
 
+from agentgym_cli.learn.verl.asked import LOOP
 from agentgym_cli.learn.verl.credited import credited
-from agentgym_cli.learn.verl.settings import LOOP
 from agentgym_cli.recipe.schema.algorithms import OnlineSpec
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import orjson
 
-from agentgym_cli.learn.verl.settings import LOOP
+from agentgym_cli.learn.verl.asked import LOOP
 from agentgym_cli.store.desk import Address
 
 LOOP_CLASS = "agentgym_cli.learn.verl.loop.EpisodeLoop"

@@ -16,7 +16,7 @@ from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from verl.utils import tensordict_utils
 
 from agentgym_cli.learn.verl import estimator
-from agentgym_cli.learn.verl.settings import LOOP
+from agentgym_cli.learn.verl.asked import LOOP
 from agentgym_cli.learn.verl.setup import DIGEST_FILE, Setup, setup_of_loops
 from agentgym_cli.recipe.frozen_file import read_frozen
 from agentgym_cli.recipe.schema.algorithms import OnlineSpec

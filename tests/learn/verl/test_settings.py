@@ -7,8 +7,9 @@ import re
 import pytest
 
 from agentgym_cli.errors import RecipeError
+from agentgym_cli.learn.verl.asked import Launch, Value, Verbatim
 from agentgym_cli.learn.verl.keys import OPEN, RESERVED, known_keys, unknown
-from agentgym_cli.learn.verl.settings import Launch, Setting, Value, Verbatim, arguments, own_settings, settings, table
+from agentgym_cli.learn.verl.settings import Setting, arguments, own_settings, settings, table
 from agentgym_cli.recipe.resolve import resolve
 from agentgym_cli.recipe.schema.computing import ClusterSpec
 
