@@ -13,7 +13,7 @@ from agentgym_cli.recipe.wording import listed, nearest, shown
 DEFAULT = "default"
 GPU = "gpu"
 LAPTOP = "laptop"
-_SMI = ("nvidia-smi", "--query-gpu=uuid,memory.total", "--format=csv,noheader,nounits")
+_SMI = ("nvidia-smi", "--format=csv,noheader,nounits")
 _SMI_SECONDS = 15.0
 _USABLE_SHARE = 0.95
 """A card sold as 80 GiB reports as little as 79.6; at least this share of the size asked for counts as that size."""
@@ -24,7 +24,7 @@ class GpuSurvey:
     """What this machine has."""
 
     memory_mib: tuple[int, ...]
-    """Memory of each visible GPU, in MiB."""
+    """Memory of each visible GPU, in MiB; where it was asked for, what is taken of it."""
     why_none: str = ""
     """Why there is none, in words; '' when there is one."""
 
@@ -50,10 +50,16 @@ class Choice:
 Survey = Callable[[], GpuSurvey]
 
 
-def survey_gpus(visible: str | None = None) -> GpuSurvey:
-    """Ask nvidia-smi; ``visible`` is the value of CUDA_VISIBLE_DEVICES, by index or UUID."""
+def survey_gpus(visible: str | None = None, *, taken: bool = False) -> GpuSurvey:
+    """Ask nvidia-smi.
+
+    Args:
+        visible: value of CUDA_VISIBLE_DEVICES, by index or UUID.
+        taken: ask for the memory that is taken, by whomever, in place of all that there is.
+    """
+    query = f"--query-gpu=uuid,memory.{'used' if taken else 'total'}"
     try:
-        answer = subprocess.run(_SMI, capture_output=True, text=True, timeout=_SMI_SECONDS, check=False)
+        answer = subprocess.run((*_SMI, query), capture_output=True, text=True, timeout=_SMI_SECONDS, check=False)
     except FileNotFoundError:
         return GpuSurvey(memory_mib=(), why_none="nvidia-smi not found")
     except (OSError, subprocess.TimeoutExpired) as err:

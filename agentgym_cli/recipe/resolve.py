@@ -114,6 +114,11 @@ def visible_gpus() -> GpuSurvey:
     return survey_gpus(os.environ.get("CUDA_VISIBLE_DEVICES"))
 
 
+def fullest_gpu_bytes() -> int:
+    """Memory that is taken on the fullest of these GPUs; 0 where there is none."""
+    return max(survey_gpus(os.environ.get("CUDA_VISIBLE_DEVICES"), taken=True).memory_mib, default=0) * 1024**2
+
+
 def _problems_of_files(bases: Sequence[Layer], profiles: Sequence[dict[str, Layer]], variables: Mapping[str, str]) -> list[Problem]:
     """Problems of every recipe of the chain and of every profile, the one that will be chosen or not; what is missing may come later."""
     found: list[Problem] = []

@@ -13,11 +13,12 @@ from agentgym_cli.episode.types import Outcome, ScheduledEpisode, Task
 from agentgym_cli.errors import AgentgymError, Interrupted, PolicyError, StoreError, TrainerError
 from agentgym_cli.learn.schedules import horizon_at, stage_at, tasks_at
 from agentgym_cli.learn.verl.asked import Launch
-from agentgym_cli.learn.verl.launch import Watch, run_verl
+from agentgym_cli.learn.verl.launch import Watch, host_bytes, run_verl
 from agentgym_cli.learn.verl.rows import TRAIN, evaluation_rows, training_rows, write_rows
 from agentgym_cli.learn.verl.settings import arguments, settings
 from agentgym_cli.learn.verl.setup import Setup, write_loops
 from agentgym_cli.recipe.data import try_find
+from agentgym_cli.recipe.resolve import fullest_gpu_bytes
 from agentgym_cli.recipe.schema.learning import TrainSpec
 from agentgym_cli.store.codec import decode, encode
 from agentgym_cli.store.desk import Address, open_desk
@@ -25,9 +26,11 @@ from agentgym_cli.store.records import AttemptRecord, OutcomeRecord
 from agentgym_cli.verbs.cluster_metrics import step_metrics
 from agentgym_cli.verbs.degraded import InfraShare
 from agentgym_cli.verbs.devices import shape_of
+from agentgym_cli.verbs.estimate import Estimate
 from agentgym_cli.verbs.history import History
 from agentgym_cli.verbs.home import keep_observed
 from agentgym_cli.verbs.play import budget_of, infra_share
+from agentgym_cli.verbs.preflight import keep_estimate, keep_peak
 from agentgym_cli.verbs.prepare import Prepared
 from agentgym_cli.verbs.progress import Progress
 from agentgym_cli.verbs.recorder import Recorder
@@ -43,7 +46,7 @@ UNPROVEN = "NCCL, CUDA IPC, vLLM's sleep mode, flash attention, tensor paralleli
 """What a rehearsal on a CPU cannot prove."""
 
 
-async def train_on_cluster(prepared: Prepared, spec: TrainSpec, progress: Progress) -> Finished:
+async def train_on_cluster(prepared: Prepared, spec: TrainSpec, estimate: Estimate | None, progress: Progress) -> Finished:
     """One segment of a run on verl, from its last checkpoint or from the start."""
     found = last_verl_checkpoint(prepared.folder / FOLDER, digest=prepared.frozen.digest) if prepared.resumed else None
     resumed_from = None if not prepared.resumed else -1 if found is None else found.step
@@ -54,6 +57,7 @@ async def train_on_cluster(prepared: Prepared, spec: TrainSpec, progress: Progre
         if found is not None and found.step == spec.steps and not work.left_to_evaluate():
             progress.note("resume", f"nothing is left to do: all {spec.steps} steps and the evaluation behind them are recorded")
         else:
+            keep_estimate(recorder, estimate)
             await work.launch()
     return Finished(prepared=prepared, degraded=work.infra.sentence(), store_trouble=recorder.store_trouble)
 
@@ -141,10 +145,20 @@ class Work:
         self._progress.note("verl", f"starts Ray and vLLM, which takes minutes; what they say: {_short(log)}")
         self._progress.begin("train", self._spec.steps, "step", done=self._done)
         try:
-            await run_verl(words, folder=folder, variables=launch.variables, log=log, watch=self.watch)
+            await run_verl(words, folder=folder, variables=launch.variables, log=log, watch=self.watch, weigh=self._weigh)
         finally:
             self._progress.end()
+            if self.watch.peak_bytes:
+                keep_peak(self._recorder, self.watch.peak_bytes)
+                self._progress.note("memory", f"{self.watch.peak_bytes / 1024**2:,.0f} MiB at the most, {self._weighed()}")
         self._require_done()
+
+    def _weigh(self, mark: str) -> int:
+        """As the estimate is made: of the fullest GPU; in a rehearsal, of all processes."""
+        return host_bytes(mark) if rehearses(self._prepared.run) else fullest_gpu_bytes()
+
+    def _weighed(self) -> str:
+        return "all processes together" if rehearses(self._prepared.run) else "on the fullest GPU of this machine"
 
     def _require_done(self) -> None:
         """verl says that it succeeded; whether it did what was planned is another question."""

@@ -85,9 +85,10 @@ def keep_estimate(recorder: Recorder, found: Estimate | None) -> None:
     recorder.metrics(PHASE, 0, {f"time/{name}": value for name, value in values.items()})
 
 
-def keep_peak(recorder: Recorder) -> None:
-    """Record the most memory that this process has had."""
-    recorder.metrics(PHASE, 0, {"time/measured_peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024.0})
+def keep_peak(recorder: Recorder, size: float | None = None) -> None:
+    """Record the most memory that was taken, in bytes; None is what this process has had."""
+    found = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024.0 if size is None else float(size)
+    recorder.metrics(PHASE, 0, {"time/measured_peak_bytes": found})
 
 
 def _mib(size: int) -> str:

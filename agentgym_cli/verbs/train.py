@@ -51,7 +51,7 @@ def train_policy(request: Request, progress: Progress) -> Finished:
     if prepared.run.engine.kind == "verl":
         from agentgym_cli.verbs.cluster import train_on_cluster
 
-        return run_interruptible(train_on_cluster(prepared, spec, progress), prepared.resume_command("train"))
+        return run_interruptible(train_on_cluster(prepared, spec, estimate, progress), prepared.resume_command("train"))
     return run_interruptible(_train(prepared, spec, stored, estimate, progress), prepared.resume_command("train"))
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from agentgym_cli.errors import LockError, RecipeError
 from agentgym_cli.recipe.profiles import Choice, GpuNeed, GpuSurvey, choose_profile, read_survey, survey_gpus
-from agentgym_cli.recipe.resolve import resolve
+from agentgym_cli.recipe.resolve import fullest_gpu_bytes, resolve
 from tests.recipe.builders import RECIPE, has, write_recipe
 
 NAMES = ["laptop", "gpu", "rehearsal"]
@@ -136,3 +136,14 @@ def test_nvidia_smi_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sc
         program.write_text(f"#!/bin/sh\n{script}\n")
         program.chmod(program.stat().st_mode | stat.S_IXUSR)
     assert survey_gpus() == found
+
+
+def test_the_fullest_gpu_is_the_one_of_which_most_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "nvidia-smi"
+    program.write_text('#!/bin/sh\ncase "$*" in *memory.used*) echo "GPU-a, 70000"; echo "GPU-b, 71000"; echo "GPU-c, 81000";; esac\n')
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    assert fullest_gpu_bytes() == 71_000 * 1024**2
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert fullest_gpu_bytes() == 0

@@ -8,7 +8,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,12 +29,17 @@ LEAST_SECONDS = 600.0
 TIMES_P95 = 5.0
 GRACE_SECONDS = 20.0
 LOOK_SECONDS = 0.25
+WEIGH_SECONDS = 10.0
 _TAIL_BYTES = 200_000
 _MEMORY = re.compile(r"(?:CUDA )?out of memory|OutOfMemoryError|No available memory for the cache blocks|ray\.exceptions\.OutOfMemory", re.IGNORECASE)
 _ERROR = re.compile(r"^(?:\S+ )?(?:\w+\.)*(\w*(?:Error|Exception)): (.+)$")
 START = "start"
 PLAYED = ("episodes", "evaluation")
 """Phases in which episodes may wait for their world."""
+
+
+Weigh = Callable[[str], int]
+"""Bytes of memory that a launch takes, by its mark."""
 
 
 @dataclass(slots=True)
@@ -50,6 +55,8 @@ class Watch:
     """Why the run is to be ended, once a worker said so."""
     recovery: float = 0.0
     """Seconds for which episodes wait while their world is down; a worker says so when they are over."""
+    peak_bytes: int = 0
+    """The most memory that was found taken so far."""
 
     def mark(self, phase: str, step: int, now: float) -> None:
         """A phase begins, and the one before it is over."""
@@ -75,13 +82,14 @@ class Watch:
         return f"phase {self.phase!r} of step {self.step}: expected it to go on within {self.bound():.0f} s, got no sign for {now - self.now:.0f} s"
 
 
-async def run_verl(arguments: Sequence[str], *, folder: Path, variables: Mapping[str, str], log: Path, watch: Watch) -> None:
+async def run_verl(arguments: Sequence[str], *, folder: Path, variables: Mapping[str, str], log: Path, watch: Watch, weigh: Weigh) -> None:
     """Run verl to its end; whatever happens, none of its processes is left behind.
 
     Args:
         folder: working folder of the processes.
         variables: set beside the environment of this process.
         log: gets all output.
+        weigh: how much memory is taken, asked now and then.
 
     Raises:
         TrainerError: verl failed, or a phase stood still.
@@ -103,9 +111,11 @@ async def run_verl(arguments: Sequence[str], *, folder: Path, variables: Mapping
             stderr=asyncio.subprocess.STDOUT,
             start_new_session=True,
         )
+        weighing = asyncio.ensure_future(_weigh_now_and_then(weigh, mark, watch))
         try:
             ended = await _until_over(process, watch)
         finally:
+            weighing.cancel()
             await end_all(mark, patience=GRACE_SECONDS)
             await process.wait()
     if watch.stop is not None:
@@ -114,6 +124,12 @@ async def run_verl(arguments: Sequence[str], *, folder: Path, variables: Mapping
         raise TrainerError(f"verl: {ended}; its processes were ended", f"{log} has what they said; agentgym train RUN --resume goes on")
     if ended:
         raise failure_of(log, ended)
+
+
+async def _weigh_now_and_then(weigh: Weigh, mark: str, watch: Watch) -> None:
+    while True:
+        watch.peak_bytes = max(watch.peak_bytes, await asyncio.to_thread(weigh, mark))
+        await asyncio.sleep(WEIGH_SECONDS)
 
 
 async def _until_over(process: asyncio.subprocess.Process, watch: Watch) -> int | str | None:
@@ -175,3 +191,16 @@ def processes_of(mark: str) -> list[int]:
         except OSError:
             continue
     return found
+
+
+def host_bytes(mark: str) -> int:
+    """Memory of this machine that a launch's processes take together: proportional set sizes, in which what several share counts once."""
+    return sum(map(_proportional, processes_of(mark)))
+
+
+def _proportional(process: int) -> int:
+    try:
+        lines = Path(f"/proc/{process}/smaps_rollup").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))

@@ -11,7 +11,7 @@ import pytest
 
 from agentgym_cli.errors import Interrupted, TrainerError
 from agentgym_cli.learn.verl import launch
-from agentgym_cli.learn.verl.launch import MARK, Watch, end_all, failure_of, processes_of, run_verl
+from agentgym_cli.learn.verl.launch import MARK, Watch, end_all, failure_of, host_bytes, processes_of, run_verl
 
 NOTHING = "import time; time.sleep(600)"
 
@@ -100,13 +100,38 @@ def stand_in(monkeypatch: pytest.MonkeyPatch, folder: Path, code: str) -> None:
 
 
 async def run(folder: Path, watch: Watch) -> None:
-    await run_verl(["a=b"], folder=folder, variables={"TOLD": "yes"}, log=folder / "log", watch=watch)
+    await run_verl(["a=b"], folder=folder, variables={"TOLD": "yes"}, log=folder / "log", watch=watch, weigh=lambda mark: len(mark))
 
 
 async def test_a_launch_ends_well_and_its_output_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     stand_in(monkeypatch, tmp_path, "import os, sys; print(sys.argv[1:], os.environ['TOLD'], os.getcwd())")
     await run(tmp_path, Watch(now=asyncio.get_running_loop().time()))
     assert (tmp_path / "log").read_text() == f"['a=b'] yes {tmp_path}\n"
+
+
+async def test_a_launch_is_weighed_from_its_start_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stand_in(monkeypatch, tmp_path, "import time; time.sleep(0.3)")
+    watch = Watch(now=asyncio.get_running_loop().time())
+    await run(tmp_path, watch)
+    assert watch.peak_bytes == len((tmp_path / "launch").read_text()) > 0
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="this system has no /proc")
+async def test_the_memory_of_a_launch_is_that_of_all_its_processes() -> None:
+    held = "kept = bytearray(64 << 20); "
+    ours = [left_running("w1", held) for _ in range(2)]
+    other = left_running("w2", held)
+    try:
+        for _ in range(100):
+            if host_bytes("w1") > 128 << 20:
+                break
+            await asyncio.sleep(0.05)
+        assert 128 << 20 < host_bytes("w1") < 192 << 20
+        assert host_bytes("nobody") == 0
+    finally:
+        for each in (*ours, other):
+            each.kill()
+            each.wait()
 
 
 async def test_a_launch_that_fails_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
