@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from agentgym_cli.episode.types import Outcome, ScheduledEpisode, Task
-from agentgym_cli.errors import AgentgymError, Interrupted, PolicyError, StoreError, TrainerError
+from agentgym_cli.errors import AgentgymError, Interrupted, StoreError, TrainerError
 from agentgym_cli.learn.schedules import horizon_at, stage_at, tasks_at
 from agentgym_cli.learn.verl.asked import Launch
 from agentgym_cli.learn.verl.launch import Watch, host_bytes, run_verl
 from agentgym_cli.learn.verl.rows import TRAIN, evaluation_rows, training_rows, write_rows
 from agentgym_cli.learn.verl.settings import arguments, settings
 from agentgym_cli.learn.verl.setup import Setup, write_loops
-from agentgym_cli.recipe.data import try_find
 from agentgym_cli.recipe.resolve import fullest_gpu_bytes
 from agentgym_cli.recipe.schema.learning import TrainSpec
 from agentgym_cli.store.codec import decode, encode
@@ -25,7 +23,6 @@ from agentgym_cli.store.desk import Address, open_desk
 from agentgym_cli.store.records import AttemptRecord, OutcomeRecord
 from agentgym_cli.verbs.cluster_metrics import step_metrics
 from agentgym_cli.verbs.degraded import InfraShare
-from agentgym_cli.verbs.devices import shape_of
 from agentgym_cli.verbs.estimate import Estimate
 from agentgym_cli.verbs.history import History
 from agentgym_cli.verbs.home import keep_observed
@@ -34,6 +31,7 @@ from agentgym_cli.verbs.preflight import keep_estimate, keep_peak
 from agentgym_cli.verbs.prepare import Prepared
 from agentgym_cli.verbs.progress import Progress
 from agentgym_cli.verbs.recorder import Recorder
+from agentgym_cli.verbs.rehearsal import model_folder, rehearsal_model
 from agentgym_cli.verbs.schedules import evaluation_schedule, training_schedule
 from agentgym_cli.verbs.segment import Finished, open_segment
 from agentgym_cli.verbs.verl_checkpoints import VerlCheckpoint, last_verl_checkpoint
@@ -42,8 +40,6 @@ from agentgym_cli.verbs.verl_place import FOLDER, launch_of, rehearses
 from agentgym_cli.verbs.world import open_world
 
 SITE = "agentgym_cli.verbs.site:open_site"
-UNPROVEN = "NCCL, CUDA IPC, vLLM's sleep mode, flash attention, tensor parallelism and the memory of real weights"
-"""What a rehearsal on a CPU cannot prove."""
 
 
 async def train_on_cluster(prepared: Prepared, spec: TrainSpec, estimate: Estimate | None, progress: Progress) -> Finished:
@@ -118,14 +114,17 @@ class Work:
         launch = launch_of(
             run,
             name=self._prepared.name,
-            model=self._model(),
+            model=model_folder(self._prepared, folder),
             folder=folder,
             resume_from=None if self._found is None else self._found.folder,
             evaluate_first=bool(left),
             evaluate_only=self._done == self._spec.steps,
         )
         self._write_rows(launch, left)
-        tokenizer = self._rehearsal_model(Path(launch.model)) if rehearses(self._prepared.run) else self._prepared.tokenizer_folder
+        if rehearses(run):
+            tokenizer = rehearsal_model(self._prepared, Path(launch.model), kept=self._found is not None, progress=self._progress)
+        else:
+            tokenizer = self._prepared.tokenizer_folder
         setup = folder / "setup.json"
         Setup(
             frozen=str(self._prepared.folder.absolute() / "frozen.json"),
@@ -181,37 +180,6 @@ class Work:
         # verl reads an evaluation's rows once, and asks for them at each one: those of a resume must be whole where another follows.
         splits = left if launch.evaluate_only else self._limited()
         write_rows(Path(launch.evaluation_rows), evaluation_rows(splits, horizon=run.evaluation.horizon, limit=None))
-
-    def _model(self) -> str:
-        """Folder of the model that is trained, or its name where it is on no disk here."""
-        if rehearses(self._prepared.run):
-            return str(self._folder / "model")
-        name = self._prepared.run.policy.own_model.path
-        found = try_find(name, beside=self._prepared.frozen.beside)
-        return name if found is None else str(found.absolute())
-
-    def _rehearsal_model(self, place: Path) -> Path:
-        """A tiny model in place of the recipe's, and its tokenizer."""
-        from agentgym_cli.episode.layouts import LAYOUTS
-        from agentgym_cli.learn.verl.tiny import make_tiny
-
-        run, beside = self._prepared.run, self._prepared.frozen.beside
-        model = run.policy.own_model
-        own = try_find(model.tokenizer or model.path, beside=beside)
-        if run.prompt.turn_format == "template" and own is None:
-            raise PolicyError("rehearsal: expected the tokenizer of a chat template on this machine, got none", "set prompt.turn_format=chatml")
-        if self._found is None or not (place / "config.json").is_file():
-            shutil.rmtree(place, ignore_errors=True)
-            layout = LAYOUTS["chatml" if run.prompt.turn_format == "template" else run.prompt.turn_format]
-            count = make_tiny(place, kind=self._kind(), tokenizer=own, layout=layout, context=run.budgets.context_tokens, seed=run.seed)
-            told = "a token is a byte" if own is None else f"the tokenizer of {model.tokenizer or model.path}"
-            self._progress.note("model", f"{count:,} weights in place of {model.path}; {told}")
-        self._progress.note("rehearsal", f"not proven on a CPU: {UNPROVEN}")
-        return place
-
-    def _kind(self) -> str:
-        shape, _ = shape_of(self._prepared.run, self._prepared.frozen.beside)
-        return "qwen3" if shape.head_norms else "qwen2" if shape.biased else "llama"
 
     @asynccontextmanager
     async def _loading(self) -> AsyncIterator[None]:

@@ -7,11 +7,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Protocol
 
-from agentgym_cli.episode.policies.oracle import OraclePolicy
 from agentgym_cli.episode.runner import EpisodeResult
 from agentgym_cli.episode.types import Outcome, ScheduledEpisode, Task, Trajectory
 from agentgym_cli.errors import TrainerError
-from agentgym_cli.learn.demonstrations import demonstration
 from agentgym_cli.learn.evolve import Iteration, iteration_at, kept, read_explored, write_explored
 from agentgym_cli.learn.local import learning_rate_at
 from agentgym_cli.learn.pairs import Candidate, Pair, pairs_of
@@ -21,11 +19,11 @@ from agentgym_cli.learn.supervised import Optimizer, StoredTrainer, SupervisedTr
 from agentgym_cli.learn.update import make_optimizer
 from agentgym_cli.recipe.schema.algorithms import AgentEvolSpec, DpoSpec, SftSpec
 from agentgym_cli.recipe.schema.learning import TrainSpec
-from agentgym_cli.recipe.schema.stored import ExploredPairsSource, OracleSource
-from agentgym_cli.verbs.laying import Laying
+from agentgym_cli.recipe.schema.stored import ExploredPairsSource
+from agentgym_cli.verbs.gathering import Gathering
 from agentgym_cli.verbs.local import LocalEngine, refuse_provoked_errors
 from agentgym_cli.verbs.play import Stage
-from agentgym_cli.verbs.schedules import exploration_schedule, oracle_schedule
+from agentgym_cli.verbs.schedules import exploration_schedule
 from agentgym_cli.verbs.stored import Stored
 
 Numbers = Mapping[str, float | None]
@@ -62,11 +60,18 @@ class Setting:
     fresh: bool
     """True unless a checkpoint is resumed: what is collected before the first step is recorded once."""
 
-    def laying(self) -> Laying:
-        """What lays out stored episodes; the horizon of step 1 bounds their turns."""
+    def gathering(self) -> Gathering:
+        """What demonstrations are gathered with."""
         engine = self.engine
-        turns = horizon_at(engine.run.horizon, 1)
-        return Laying(engine.tokens, system_prompt=engine.system_prompt, turns=turns, context=engine.decoder.context)
+        return Gathering(
+            run=engine.run,
+            tokens=engine.tokens,
+            system_prompt=engine.system_prompt,
+            stage=self.stage,
+            stored=self.stored,
+            tasks=self.tasks,
+            fresh=self.fresh,
+        )
 
     def optimizer(self) -> Optimizer:
         """AdamW over what the recipe trains."""
@@ -107,46 +112,12 @@ async def course_of(setting: Setting) -> Course:
     if isinstance(algorithm, DpoSpec):
         return _Preference(setting, algorithm, await _pairs(setting, algorithm))
     assert isinstance(algorithm, SftSpec | AgentEvolSpec), "an online algorithm is no course"
-    shown = await _collected(setting, algorithm)
+    shown = await setting.gathering().demonstrations(algorithm)
     return _Imitation(setting, shown) if isinstance(algorithm, SftSpec) else _Evolution(setting, algorithm, shown)
 
 
-async def _collected(setting: Setting, algorithm: SftSpec | AgentEvolSpec) -> list[Trajectory]:
-    """Demonstrations of all sources; what was left out and why is recorded."""
-    laying = setting.laying()
-    shown = laying.trajectories(setting.stored.demonstrations)
-    for source in algorithm.demonstrations:
-        if isinstance(source, OracleSource):
-            shown += await _oracle(setting, source, laying)
-    if setting.fresh:
-        left_out = {f"left_out/{reason}": float(count) for reason, count in sorted({**setting.stored.left_out, **laying.left_out}.items())}
-        setting.stage.recorder.metrics("demonstrate", 0, {"demonstrations": len(shown), **left_out})
-    if not shown:
-        raise TrainerError(
-            f"train.algorithm.demonstrations: expected some that can be learned, got none: left out {dict(laying.left_out) or 'nothing'}",
-            "raise horizon or budgets.context_tokens, or name sources whose replies are marked to be learned",
-        )
-    return shown
-
-
-async def _oracle(setting: Setting, source: OracleSource, laying: Laying) -> list[Trajectory]:
-    engine, stage = setting.engine, setting.stage
-    run = engine.run
-    schedule = oracle_schedule(setting.tasks, seed=run.seed, count=source.count, horizon=horizon_at(run.horizon, 1))
-    oracle = OraclePolicy(action_format=run.prompt.action_format, env_call_seconds=max(run.budgets.env_call_seconds, stage.rules.oracle_seconds))
-    results, _ = await stage.play(schedule, oracle, announce="demonstrate")
-    shown = []
-    for result in results:
-        found = demonstration(result.final, engine.tokens, system_prompt=engine.system_prompt, action_format=run.prompt.action_format)
-        if found is None:
-            laying.left_out["no_success"] += 1
-        elif laying.fits(found, len(result.final.turns)):
-            shown.append(found)
-    return shown
-
-
 async def _pairs(setting: Setting, algorithm: DpoSpec) -> list[Pair]:
-    laying = setting.laying()
+    laying = setting.gathering().laying()
     pairs = laying.pairs(setting.stored.pairs)
     sources = [laying.candidates(source) for source in setting.stored.candidates]
     for source in algorithm.pairs:
