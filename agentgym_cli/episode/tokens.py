@@ -192,8 +192,8 @@ class TrajectoryBuilder:
         self._action_mask += [True] * len(ids)
         self._logprobs += logprobs
 
-    def build(self, *, policy_version: int) -> Trajectory | None:
-        """The trajectory so far, cut after its last action token; None without one."""
+    def build(self, *, policy_version: int, versions: tuple[tuple[int, int], ...] = ()) -> Trajectory | None:
+        """The trajectory so far, cut after its last action token; None without one. ``versions`` is of all its action tokens, or empty."""
         length = next((i + 1 for i in reversed(range(len(self._ids))) if self._action_mask[i]), 0)
         if length == 0:
             return None
@@ -202,6 +202,7 @@ class TrajectoryBuilder:
             action_mask=tuple(self._action_mask[:length]),
             logprobs=tuple(self._logprobs[:length]),
             policy_version=policy_version,
+            versions=versions,
         )
 
 

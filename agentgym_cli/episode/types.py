@@ -105,7 +105,14 @@ class Trajectory:
     logprobs: tuple[float, ...]
     """Sampled log-probabilities in nats at the sampling temperature; 0.0 where ``action_mask`` is False."""
     policy_version: int
-    """Optimizer step of the weights that sampled it; 0 is the warm start's."""
+    """Optimizer step of the oldest weights that sampled any of it; 0 is the warm start's."""
+    versions: tuple[tuple[int, int], ...] = ()
+    """Runs of action tokens that the same weights sampled, in order: their optimizer step and how many; empty where ``policy_version`` is all's."""
+
+    @property
+    def runs(self) -> tuple[tuple[int, int], ...]:
+        """The same, never empty."""
+        return self.versions or ((self.policy_version, sum(self.action_mask)),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,10 +14,9 @@ from pyarrow.parquet import ParquetWriter
 
 from agentgym_cli.store.db import Connection
 from agentgym_cli.store.records import AttemptRecord, ImportedAttemptRecord
-from agentgym_cli.store.tables import ATTEMPTS, TURNS, Table, columns_of
+from agentgym_cli.store.tables import ATTEMPTS, TOKEN_COLUMNS, TURNS, Table, columns_of
 
 _TYPES: dict[object, pa.DataType] = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
-_TOKEN_COLUMNS = ("token_ids", "action_mask", "logprobs")
 
 
 def arrow_type(name: str, hint: object) -> pa.DataType:
@@ -48,7 +47,7 @@ def arrow_table(table: Table, rows: Sequence[object]) -> pa.Table:
 
 
 def _getters(table: Table, schema: pa.Schema) -> list[Callable[[object], object]]:
-    return [_token_getter(name) if table is ATTEMPTS and name in _TOKEN_COLUMNS else _getter(name) for name in schema.names]
+    return [_token_getter(name) if table is ATTEMPTS and name in TOKEN_COLUMNS else _getter(name) for name in schema.names]
 
 
 def _getter(name: str) -> Callable[[object], object]:

@@ -14,13 +14,12 @@ from agentgym_cli.store import own_form
 from agentgym_cli.store.batches import lines_table
 from agentgym_cli.store.db import Connection, first_row
 from agentgym_cli.store.records import AttemptRecord, OutcomeRecord, ScheduledRecord
-from agentgym_cli.store.tables import ATTEMPTS, OUTCOMES, SCHEDULED, TURNS, Table, columns_of
+from agentgym_cli.store.tables import ATTEMPTS, OUTCOMES, SCHEDULED, TOKEN_COLUMNS, TURNS, Table, columns_of
 
 _KINDS: tuple[tuple[type, Table], ...] = ((ScheduledRecord, SCHEDULED), (AttemptRecord, ATTEMPTS), (OutcomeRecord, OUTCOMES))
 BULK = tuple(table for _, table in _KINDS)
 """Tables whose rows can be loaded in bulk; turns come with their attempts."""
 _LINES, _PARSED = "journal_lines", "parsed_attempts"
-_TOKENS = ("token_ids", "action_mask", "logprobs")
 _NEWLINE = 10
 
 
@@ -110,7 +109,7 @@ def _registered(connection: Connection, lines: Sorted) -> Iterator[None]:
 
 def _append_attempts(connection: Connection, parsed: str) -> dict[str, int]:
     connection.execute(f"create or replace temp table {_PARSED} as {parsed}")
-    columns = [f"tokens.{name} as {name}" if name in _TOKENS else name for name in columns_of(ATTEMPTS)]
+    columns = [f"tokens.{name} as {name}" if name in TOKEN_COLUMNS else name for name in columns_of(ATTEMPTS)]
     added = {ATTEMPTS.name: _insert(connection, ATTEMPTS, columns, _PARSED)}
     keys = ", ".join(TURNS.parent)
     turns = f"(select {keys}, unnest(turns, recursive := true) from {_PARSED} where len(turns) > 0)"

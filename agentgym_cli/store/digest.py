@@ -32,6 +32,10 @@ _TOKENS = """
 select episode, attempt, token_ids, action_mask, logprobs
 from attempts_final where run = ? and token_ids is not null order by episode, attempt
 """
+_VERSIONS = """
+select episode, attempt, policy_versions, policy_version_tokens
+from attempts_final where run = ? and policy_versions is not null order by episode, attempt
+"""
 _OUTCOMES = """
 select episode, attempt, attempts, outcome, first_outcome, reward, by_verifier
 from outcomes_final where run = ? order by episode
@@ -63,11 +67,18 @@ def results_digest(connection: Connection, run: str) -> ResultsDigest:
     Left out: superseded records, run and segment, every time and duration, paths, replicas, failure messages (they name ports), and metrics
     whose name begins with ``time/``. Floats count with all their bits.
     """
-    parts = {"scheduled": _SCHEDULED, "attempts": _ATTEMPTS, "turns": _TURNS, "tokens": _TOKENS, "outcomes": _OUTCOMES, "metrics": _METRICS}
+    parts = {
+        "scheduled": (_SCHEDULED,),
+        "attempts": (_ATTEMPTS,),
+        "turns": (_TURNS,),
+        "tokens": (_TOKENS, _VERSIONS),
+        "outcomes": (_OUTCOMES,),
+        "metrics": (_METRICS,),
+    }
     digests, total = {}, 0
-    for name, sql in parts.items():
+    for name, questions in parts.items():
         part = sha256()
-        for row in _rows(connection, sql, run):
+        for row in (row for sql in questions for row in _rows(connection, sql, run)):
             part.update(orjson.dumps(row) + b"\n")
             total += 1
         digests[name] = part.hexdigest()

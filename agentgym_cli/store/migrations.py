@@ -67,7 +67,14 @@ def m006_gates(connection: Connection) -> None:
     )
 
 
-MIGRATIONS: tuple[Migration, ...] = (m001_tables, m002_views, m003_drift, m004_budgets, m005_episodes, m006_gates)
+def m007_versions(connection: Connection) -> None:
+    """Which weights sampled which tokens of an attempt, where several did; null in attempts from before, which had one version each."""
+    for name in ("policy_versions", "policy_version_tokens"):
+        connection.execute(f"alter table attempts add column {name} bigint[]")
+    connection.execute(views_v5.ATTEMPTS_FINAL)
+
+
+MIGRATIONS: tuple[Migration, ...] = (m001_tables, m002_views, m003_drift, m004_budgets, m005_episodes, m006_gates, m007_versions)
 
 
 def pending(connection: Connection, migrations: Sequence[Migration] = MIGRATIONS) -> list[Migration]:

@@ -183,6 +183,10 @@ class TokensRecord:
     """True where the policy sampled the token; same length."""
     logprobs: tuple[float, ...]
     """Sampled log-probabilities in nats; 0.0 where ``action_mask`` is False; same length."""
+    policy_versions: tuple[int, ...] | None = None
+    """Optimizer steps of the weights that sampled the action tokens, one for each run of tokens, in order; null where ``policy_version`` is all's."""
+    policy_version_tokens: tuple[int, ...] | None = None
+    """Action tokens in each of these runs; same length."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,7 +228,7 @@ class AttemptRecord:
     action_tokens: int
     """Tokens the policy sampled."""
     policy_version: int | None
-    """Optimizer step of the weights that sampled it; None for policies without weights."""
+    """Optimizer step of the oldest weights that sampled any of it; None for policies without weights."""
     seconds: float
     """Wall seconds of the whole attempt."""
     policy_seconds: float

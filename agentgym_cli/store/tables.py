@@ -12,6 +12,8 @@ from agentgym_cli.store import records
 
 INSIDE = {"turns", "tokens"}
 """Fields of an attempt that are no columns: rows of another table, or several columns."""
+TOKEN_COLUMNS = tuple(field.name for field in fields(records.TokensRecord))
+"""The columns of attempts that ``tokens`` is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

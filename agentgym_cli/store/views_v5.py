@@ -125,9 +125,10 @@ select
 from episodes_final where spent_attempts > 0 group by all
 """
 
+ATTEMPTS_FINAL = _final("attempts", _EPISODE_POSITION, _BY_EPISODE, "t.episode, t.attempt")
 VIEWS = (
     _final("scheduled", _POSITION, "", "t.episode"),
-    _final("attempts", _EPISODE_POSITION, _BY_EPISODE, "t.episode, t.attempt"),
+    ATTEMPTS_FINAL,
     _final("outcomes", _EPISODE_POSITION, _BY_EPISODE, "t.episode"),
     _final("metrics", _POSITION, "", "t.phase, t.step, t.name"),
     _EPISODES_NOW,

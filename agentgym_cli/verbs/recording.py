@@ -113,7 +113,13 @@ def _turns(result: AttemptResult) -> tuple[TurnRecord, ...]:
 
 
 def _tokens(trajectory: Trajectory) -> TokensRecord:
-    return TokensRecord(token_ids=trajectory.token_ids, action_mask=trajectory.action_mask, logprobs=trajectory.logprobs)
+    return TokensRecord(
+        token_ids=trajectory.token_ids,
+        action_mask=trajectory.action_mask,
+        logprobs=trajectory.logprobs,
+        policy_versions=tuple(version for version, _ in trajectory.versions) or None,
+        policy_version_tokens=tuple(tokens for _, tokens in trajectory.versions) or None,
+    )
 
 
 def restore(record: AttemptRecord, episode: ScheduledEpisode) -> AttemptResult:

@@ -9,7 +9,7 @@ from agentgym_cli.env.breaker import BreakerRule
 from agentgym_cli.env.client import HttpEnvClient, build_http
 from agentgym_cli.env.contract import ServersLost
 from agentgym_cli.env.replicas import ServerChange
-from agentgym_cli.episode.policies.sampled import SampledEpisode, SampledPolicy, Sampler
+from agentgym_cli.episode.policies.sampled import SampledPolicy, Sampler
 from agentgym_cli.episode.policies.token_turns import TokenTurns
 from agentgym_cli.episode.runner import EpisodeResult, run_schedule
 from agentgym_cli.episode.types import AttemptResult, Task
@@ -85,7 +85,7 @@ class WorkerSite:
         if known["outcome"] is not None and row.phase != TRAIN:
             return None
         earlier = [restore(_attempt(text), episode) for text in known["attempts"]]
-        policy = _Kept(sampler, self._turns)
+        policy = SampledPolicy(sampler, self._turns, name="verl")
         waiting: list[asyncio.Task[object]] = []
 
         def attempted(result: AttemptResult) -> None:
@@ -112,14 +112,13 @@ class WorkerSite:
         )
         for each in waiting:
             await each
-        return self._learned(result, policy)
+        return self._learned(result)
 
-    def _learned(self, result: EpisodeResult, policy: _Kept) -> Played | None:
+    def _learned(self, result: EpisodeResult) -> Played | None:
         member = member_of(self._run.reward, result.final, self._rules.reward_kind)
-        last = policy.last
-        if member.reward is None or member.trajectory is None or last is None or last.oldest is None or last.newest is None:
+        if member.reward is None or member.trajectory is None:
             return None
-        return Played(trajectory=member.trajectory, reward=member.reward, turns=len(result.final.turns), oldest=last.oldest, newest=last.newest)
+        return Played(trajectory=member.trajectory, reward=member.reward, turns=len(result.final.turns))
 
     def _handed_in(self, line: bytes) -> asyncio.Task[object]:
         return asyncio.ensure_future(self._desk.say("record", line=line.decode()))
@@ -131,19 +130,6 @@ class WorkerSite:
         )
         self._told.add(task)
         task.add_done_callback(self._told.discard)
-
-
-class _Kept(SampledPolicy):
-    """Keeps the last episode that it opened: one attempt after the other plays with it."""
-
-    def __init__(self, sampler: Sampler, turns: TokenTurns) -> None:
-        super().__init__(sampler, turns, name="verl")
-        self.last: SampledEpisode | None = None
-
-    async def open(self, *args: object, **kwargs: object) -> SampledEpisode:
-        """See ``SampledPolicy``."""
-        self.last = await super().open(*args, **kwargs)  # type: ignore[arg-type]
-        return self.last
 
 
 def _attempt(text: str) -> AttemptRecord:

@@ -86,7 +86,7 @@ class Speaker:
             raise PolicyUnavailable("no server")
         ids = self._tokens.action(self._text)[:most]
         version = len(self.asked)
-        return Sampled(token_ids=ids, logprobs=(-0.5,) * len(ids), oldest=version, newest=version)
+        return Sampled(token_ids=ids, logprobs=(-0.5,) * len(ids), version=version)
 
 
 @asynccontextmanager
@@ -159,13 +159,16 @@ async def test_promise_05_an_episode_is_learned_from_as_it_was_sampled(tmp_path:
     sampled = [each for each, action in zip(played.trajectory.token_ids, played.trajectory.action_mask, strict=True) if action]
     assert sampled == [*speaker._tokens.action("inventory")] * 8
     assert played.trajectory.action_mask[-1]
-    assert (played.reward, played.oldest, played.newest) == (0.0, 1, 8)
+    assert played.reward == 0.0
+    assert played.trajectory.runs == tuple((version, len(sampled) // 8) for version in range(1, 9))
     # The schedule is written down before the world is asked, and records come before the episode counts.
     assert writer.said == ["begin", "recorded", "record", "record"]
     attempt, outcome = writer.records
     assert isinstance(attempt, AttemptRecord) and isinstance(outcome, OutcomeRecord)
     assert (attempt.episode, attempt.stop, attempt.outcome) == (f"train/train/1/{rows[0].task.id}/1", "horizon", "failure")
     assert attempt.tokens is not None and attempt.tokens.token_ids == played.trajectory.token_ids
+    assert attempt.tokens.policy_versions == (1, 2, 3, 4, 5, 6, 7, 8)
+    assert attempt.tokens.policy_version_tokens == (len(sampled) // 8,) * 8
     assert attempt.run_turns is None, "the writer knows how far the run is"
 
 

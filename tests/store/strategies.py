@@ -56,12 +56,14 @@ def built(cls: type) -> st.SearchStrategy[Any]:
 
 
 def tokens() -> st.SearchStrategy[TokensRecord]:
-    """Any tokens; the three lists need not agree in length here."""
+    """Any tokens; the lists need not agree in length here."""
     return st.builds(
         TokensRecord,
         token_ids=st.lists(WHOLE, max_size=4).map(tuple),
         action_mask=st.lists(st.booleans(), max_size=4).map(tuple),
         logprobs=st.lists(FLOATS, max_size=4).map(tuple),
+        policy_versions=st.none() | st.lists(WHOLE, max_size=4).map(tuple),
+        policy_version_tokens=st.none() | st.lists(WHOLE, max_size=4).map(tuple),
     )
 
 

@@ -64,6 +64,7 @@ DIFFERENCES: list[tuple[type, dict[str, Any], str]] = [
     (AttemptRecord, {"final_observation": "else"}, "attempts"),
     (AttemptRecord, {"verified": True}, "attempts"),
     (AttemptRecord, {"tokens": replace(TOKENS, logprobs=(0.0, -0.25000000000000006))}, "tokens"),
+    (AttemptRecord, {"tokens": replace(TOKENS, policy_versions=(0, 1), policy_version_tokens=(1, 1))}, "tokens"),
     (AttemptRecord, {"tokens": None}, "tokens"),
     (OutcomeRecord, {"attempts": 2}, "outcomes"),
     (MetricRecord, {"value": 0.9999999999999999}, "metrics"),

@@ -46,7 +46,8 @@ def test_a_new_store_records_what_was_applied(connection: Connection) -> None:
     migrate(connection)
     applied = rows_of(connection, "select name, agentgym from migrations order by name")
     assert applied == [
-        (name, version("agentgym-cli")) for name in ("m001_tables", "m002_views", "m003_drift", "m004_budgets", "m005_episodes", "m006_gates")
+        (name, version("agentgym-cli"))
+        for name in ("m001_tables", "m002_views", "m003_drift", "m004_budgets", "m005_episodes", "m006_gates", "m007_versions")
     ]
     assert pending(connection) == []
 
@@ -106,6 +107,24 @@ def test_attempts_from_before_a_runs_progress_was_recorded_say_nothing_of_it_in_
         found = "select run_turns, run_tokens_read, run_tokens_sampled, run_seconds from"
         assert rows_of(opened, f"{found} attempts") == rows_of(opened, f"{found} attempts_final") == [(None, None, None, None)]
         assert rows_of(opened, "select cut from turns") == [(False,)]
+
+
+@pytest.mark.slow
+def test_tokens_from_before_versions_were_told_apart_are_all_of_one(tmp_path: Path) -> None:
+    database = tmp_path / "old.duckdb"
+    with duckdb.connect(str(database)) as old:
+        migrate(old, MIGRATIONS[:6])
+        before = set(columns_of(ATTEMPTS)) - {"policy_versions", "policy_version_tokens"}
+        old.execute(
+            "insert into attempts"
+            " (run, segment, episode, attempt, outcome, detail, reward, turns_count, final_observation, token_ids, policy_version)"
+            " values ('r1', 1, 'train/a/3/t_1/0', 1, 'success', '', 1, 1, '', [1, 2], 2)"
+        )
+        old.execute("insert into segments (run, segment, started, drift) values ('r1', 1, 'then', [])")
+        assert before == {name for name, *_ in old.execute("describe attempts").fetchall()}
+    with open_for_writing(database) as opened:
+        found = "select token_ids, policy_version, policy_versions, policy_version_tokens from"
+        assert rows_of(opened, f"{found} attempts") == rows_of(opened, f"{found} attempts_final") == [([1, 2], 2, None, None)]
 
 
 @pytest.mark.slow

@@ -161,8 +161,10 @@ def test_estimates_of_the_divergence_are_the_same_up_to_verls_cut(mine: Any, the
 
 def test_a_trajectory_is_handed_over_from_its_first_to_its_last_action_token() -> None:
     mask = (False, False, True, True, False, True)
-    item = Trajectory(token_ids=(5, 6, 7, 8, 9, 10), action_mask=mask, logprobs=(0.0, 0.0, -0.1, -0.2, 0.0, -0.3), policy_version=2)
-    given = loop.output_of(Played(trajectory=item, reward=0.5, turns=2, oldest=2, newest=3))
+    item = Trajectory(
+        token_ids=(5, 6, 7, 8, 9, 10), action_mask=mask, logprobs=(0.0, 0.0, -0.1, -0.2, 0.0, -0.3), policy_version=2, versions=((2, 2), (3, 1))
+    )
+    given = loop.output_of(Played(trajectory=item, reward=0.5, turns=2))
     assert (given.prompt_ids, given.response_ids, given.response_mask) == ([5, 6], [7, 8, 9, 10], [1, 1, 0, 1])
     fields = given.as_dict()
     assert fields["rm_scores"].tolist() == [0.0, 0.0, 0.0, 0.5]

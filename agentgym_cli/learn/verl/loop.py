@@ -49,16 +49,17 @@ class VerlSampler:
             said = await self._servers.generate(request_id=self._request, prompt_ids=list(context), sampling_params=params)
         except RayError as err:
             raise PolicyUnavailable(f"verl's server: expected a response, got {type(err).__name__}: {str(err)[:500]}") from err
-        oldest, newest = said.extra_fields.get("min_global_steps"), said.extra_fields.get("max_global_steps")
-        if said.log_probs is None or oldest is None or newest is None:
+        interrupted, version = said.stop_reason == "aborted", said.extra_fields.get("global_steps")
+        if version is None or (said.log_probs is None and said.token_ids):
             raise PolicyProtocol("verl's server: expected log-probabilities and the step of the weights, got none")
-        return Sampled(token_ids=tuple(said.token_ids), logprobs=tuple(said.log_probs), oldest=int(oldest), newest=int(newest))
+        return Sampled(token_ids=tuple(said.token_ids), logprobs=tuple(said.log_probs or ()), version=int(version), interrupted=interrupted)
 
 
 def output_of(played: Played) -> AgentLoopOutput:
     """A trajectory as verl takes it: the prompt ends before the first action token, the response with the last."""
     item = played.trajectory
     begin = item.action_mask.index(True)
+    versions = [version for version, _ in item.runs]
     return AgentLoopOutput(
         prompt_ids=list(item.token_ids[:begin]),
         response_ids=list(item.token_ids[begin:]),
@@ -70,8 +71,9 @@ def output_of(played: Played) -> AgentLoopOutput:
         extra_fields={
             "turn_scores": [],
             "tool_rewards": [],
-            "min_global_steps": played.oldest,
-            "max_global_steps": played.newest,
+            "min_global_steps": min(versions),
+            "max_global_steps": max(versions),
+            "policy_versions": [list(run) for run in item.runs],
             "reward_extra_info": {},
         },
     )

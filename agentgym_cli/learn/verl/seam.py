@@ -20,9 +20,6 @@ class Played:
     reward: float
     """What learning is paid, costs taken off."""
     turns: int
-    oldest: int
-    """Optimizer step of the oldest weights that sampled any of its tokens."""
-    newest: int
 
 
 class Site(Protocol):
