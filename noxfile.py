@@ -137,7 +137,7 @@ def e2e(session: nox.Session) -> None:
 @nox.session(tags=["ci"])
 def drill(session: nox.Session) -> None:
     """Faults of every kind and kills at drawn moments, against the record of them."""
-    pytest(session, 1800, "local", "-m", "drill")
+    pytest(session, 1800, "local", *PARALLEL, "-m", "drill")
 
 
 @nox.session(tags=["ci"])

@@ -48,6 +48,11 @@ CHOICES: Mapping[str, frozenset[str]] = MappingProxyType(
 )
 _UNSCORED = frozenset({Outcome.INFRA_ERROR, Outcome.MISSING})
 _LOWEST, _HIGHEST, _HIGHEST_SEED = -(2**63), 2**63 - 1, 2**64 - 1
+_NEVER_NEGATIVE = frozenset(
+    "seed segment attempt attempts turn turns_count invalid_actions sample horizon prompt_tokens action_tokens response_tokens context_tokens "
+    "token_ids seconds policy_seconds env_seconds run_seconds".split()
+)
+"""Fields that count or measure what there is."""
 
 
 class Malformed(ValueError):
@@ -146,11 +151,11 @@ def _convert(hint: object, where: str, name: str) -> Convert:
     if isinstance(hint, type) and is_dataclass(hint):
         return _of(hint, where)
     highest = _HIGHEST_SEED if name == "seed" else _HIGHEST
-    lowest = 0 if name == "seed" else _LOWEST
+    lowest = 0 if name in _NEVER_NEGATIVE else _LOWEST
     scalars: dict[object, Convert] = {
         str: lambda value: _text(value, where, CHOICES.get(name)),
         int: lambda value: _integer(value, where, lowest, highest),
-        float: lambda value: _number(value, where),
+        float: lambda value: _number(value, where, negative=name not in _NEVER_NEGATIVE),
         bool: lambda value: _flag(value, where),
     }
     return scalars[hint]
@@ -174,9 +179,11 @@ def _integer(value: object, where: str, lowest: int, highest: int) -> int:
     return value
 
 
-def _number(value: object, where: str) -> float:
+def _number(value: object, where: str, *, negative: bool) -> float:
     if type(value) not in (float, int) or not isfinite(cast(float, value)):
         raise Malformed(f"{where}: expected a finite number, got {value!r:.60}")
+    if not negative and cast(float, value) < 0:
+        raise Malformed(f"{where}: expected a number of 0 or more, got {value!r:.60}")
     return float(cast(float, value))
 
 

@@ -25,6 +25,13 @@ CHOSEN = {
     "result": st.sampled_from(["pass", "fail", "n/a", "known deviation"]),
     "seed": st.integers(min_value=0, max_value=2**64 - 1),
 }
+MEASURES = {
+    *("segment", "attempt", "attempts", "turn", "turns_count", "invalid_actions", "sample", "horizon"),
+    *("prompt_tokens", "action_tokens", "response_tokens", "context_tokens", "seconds", "policy_seconds", "env_seconds", "run_seconds"),
+}
+"""Fields that are never negative."""
+COUNT, AMOUNT = st.integers(min_value=0, max_value=2**63 - 1), st.floats(min_value=0, allow_nan=False, allow_infinity=False)
+AT_LEAST_0: dict[Any, st.SearchStrategy[Any]] = {int: COUNT, int | None: st.none() | COUNT, float: AMOUNT, float | None: st.none() | AMOUNT}
 BY_HINT: dict[Any, st.SearchStrategy[Any]] = {
     str: TEXT,
     int: WHOLE,
@@ -47,7 +54,9 @@ def fields_of(cls: type) -> dict[str, st.SearchStrategy[Any]]:
         TokensRecord | None: st.none() | st.deferred(tokens),
     }
     by_hint = BY_HINT | special
-    return {field.name: CHOSEN[field.name] if field.name in CHOSEN else by_hint[hints[field.name]] for field in fields(cls)}
+    measured = by_hint | AT_LEAST_0
+    named = {name: (measured if name in MEASURES else by_hint)[hints[name]] for name in hints if name not in CHOSEN}
+    return {field.name: (CHOSEN | named)[field.name] for field in fields(cls)}
 
 
 def built(cls: type) -> st.SearchStrategy[Any]:
@@ -59,7 +68,7 @@ def tokens() -> st.SearchStrategy[TokensRecord]:
     """Any tokens; the lists need not agree in length here."""
     return st.builds(
         TokensRecord,
-        token_ids=st.lists(WHOLE, max_size=4).map(tuple),
+        token_ids=st.lists(COUNT, max_size=4).map(tuple),
         action_mask=st.lists(st.booleans(), max_size=4).map(tuple),
         logprobs=st.lists(FLOATS, max_size=4).map(tuple),
         policy_versions=st.none() | st.lists(WHOLE, max_size=4).map(tuple),

@@ -44,6 +44,12 @@ def test_a_number_that_is_not_finite_is_refused_and_named(value: float) -> None:
         encode(replace(ATTEMPT, turns=(make_turn(reward=value),)))
 
 
+@pytest.mark.parametrize(("field", "value"), [("seconds", -0.5), ("env_seconds", -1.0), ("turns_count", -1), ("action_tokens", -7)])
+def test_what_counts_or_measures_is_never_negative(field: str, value: float) -> None:
+    with pytest.raises(Malformed, match=rf"attempt\.{field}: expected a (number of 0 or more|whole number between 0 and .*), got -"):
+        decode(orjson.dumps(orjson.loads(encode(ATTEMPT)) | {field: value}))
+
+
 def test_a_segment_of_a_journal_from_before_drift_was_recorded_has_none() -> None:
     line = b'{"kind":"segment","run":"r1","segment":1,"resumed_from_step":null,"started":"then","ended":null,"status":null}\n'
     record = decode(line)

@@ -51,7 +51,7 @@ def environment() -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def rehearsed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsed]:
-    """Kill the launcher with SIGKILL once the checkpoint of step 2 is complete, and let a second launch finish."""
+    """Kill the launcher with SIGKILL once the checkpoint of step 2 is complete, leave half of the next one, and let a second launch finish."""
     place = tmp_path_factory.mktemp("rehearsal")
     began = time.monotonic()
     with (place / "first.txt").open("w") as said:
@@ -65,6 +65,7 @@ def rehearsed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsed]:
             first.wait()
     killed = time.monotonic()
     (folder,) = (place / "runs").iterdir()
+    half_written(folder / "verl/checkpoints/global_step_3/actor")
     second = subprocess.run(
         command("train", str(folder), "--resume", "--json"),
         cwd=place,
@@ -76,6 +77,12 @@ def rehearsed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsed]:
     )
     assert second.returncode == 0, second.stderr + tail(folder)
     yield Rehearsed(folder, json.loads(second.stdout), (killed - began, time.monotonic() - killed))
+
+
+def half_written(shards: Path) -> None:
+    """What a kill in the middle of a checkpoint leaves: shards that end too early, and no digest."""
+    shards.mkdir(parents=True, exist_ok=True)
+    (shards / "model_world_size_1_rank_0.pt").write_bytes(b"PK\x03\x04 the first bytes")
 
 
 def wait_for(place: Path, first: subprocess.Popen[bytes]) -> None:

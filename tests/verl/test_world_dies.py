@@ -1,4 +1,5 @@
-"""The world dies while verl plays, and comes back: episodes wait or are tried again, nothing is lost, no failure becomes a reward."""
+"""The world dies while verl plays for PPO with a critic and a reference, and comes back: episodes wait or are tried again, nothing is lost,
+no failure becomes a reward."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import json
 import subprocess
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from tests.verl.test_rehearsal import LONGEST, RECIPE, SMALL, command, environme
 pytestmark = [pytest.mark.verl, pytest.mark.timeout(2000), pytest.mark.skipif(SMALL, reason="a rehearsal needs 256 MiB of shared memory")]
 STEPS, EPISODES = 2, 16
 GONE_SECONDS = 6.0
+PPO = "train.algorithm={kind: ppo, group_size: 4, critic_learning_rate: 1e-3, kl_coefficient: 0.01, kl_place: loss}"
 PATIENT = ("retry.attempts=5", "retry.give_up_after=3", "retry.recovery_seconds=120", "retry.pause_seconds=0.5")
 
 
@@ -40,7 +43,7 @@ def training(folder: Path) -> bool:
 
 def test_promise_02_a_world_that_dies_and_comes_back_costs_no_episode(tmp_path: Path) -> None:
     serving, url = world(0, tmp_path)
-    more = (f"env.urls=[{url}]", "env.world=null", f"train.steps={STEPS}", "horizon.turns=[6]", "evaluation.limit=1", *PATIENT)
+    more = (f"env.urls=[{url}]", "env.world=null", f"train.steps={STEPS}", "horizon.turns=[6]", "evaluation.limit=1", PPO, *PATIENT)
     try:
         with (tmp_path / "said.txt").open("w") as said:
             train = subprocess.Popen(command("train", RECIPE, "profile=rehearsal", *more), cwd=tmp_path, env=environment(), stdout=said, stderr=said)
@@ -68,5 +71,19 @@ def test_promise_02_a_world_that_dies_and_comes_back_costs_no_episode(tmp_path: 
     assert any(isinstance(each, ServerRecord) and each.event == "opened" for each in records) or failed["reset"]
     assert all(each.reward is None for each in outcomes.values() if each.outcome == "infra_error")
     scored = Counter(int(each.episode.split("/")[2]) for each in outcomes.values() if each.episode.startswith("train/") and each.reward is not None)
-    batches = {each.step: each.value for each in records if isinstance(each, MetricRecord) and each.name == "trajectories"}
-    assert batches == dict(scored)
+    measured = metrics_of(records)
+    assert measured["trajectories"] == dict(scored)
+    assert measured["critic_loss"].keys() == measured["reference_kl"].keys() == {1, 2}
+    assert min(measured["critic_loss"].values()) > 0 and min(measured["critic_gradient_norm"].values()) > 0
+    # Estimate k3 is never negative; behind a step the policy is not its reference any more.
+    assert measured["reference_kl"][1] >= 0 and measured["reference_kl"][2] > 0
+    assert max(measured["logp_difference_max"].values()) < 1e-3
+
+
+def metrics_of(records: Sequence[object]) -> dict[str, dict[int, float]]:
+    """Numbers of training steps: by name, by step."""
+    found: dict[str, dict[int, float]] = {}
+    for each in records:
+        if isinstance(each, MetricRecord) and each.phase == "train" and each.value is not None:
+            found.setdefault(each.name, {})[each.step] = each.value
+    return found
