@@ -48,10 +48,9 @@ CHOICES: Mapping[str, frozenset[str]] = MappingProxyType(
 )
 _UNSCORED = frozenset({Outcome.INFRA_ERROR, Outcome.MISSING})
 _LOWEST, _HIGHEST, _HIGHEST_SEED = -(2**63), 2**63 - 1, 2**64 - 1
-_NEVER_NEGATIVE = frozenset(
-    "seed segment attempt attempts turn turns_count invalid_actions sample horizon prompt_tokens action_tokens response_tokens context_tokens "
-    "token_ids seconds policy_seconds env_seconds run_seconds".split()
-)
+_COUNTS = ("seed", "segment", "attempt", "attempts", "turn", "turns_count", "invalid_actions", "sample", "horizon", "token_ids")
+_TOKENS = ("prompt_tokens", "action_tokens", "response_tokens", "context_tokens")
+_NEVER_NEGATIVE = frozenset((*_COUNTS, *_TOKENS, "seconds", "policy_seconds", "env_seconds", "run_seconds"))
 """Fields that count or measure what there is."""
 
 
