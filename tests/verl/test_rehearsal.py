@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -23,12 +20,9 @@ from agentgym_cli.learn.verl.keys import installed_keys, known_keys
 from agentgym_cli.learn.verl.launch import MARK_FILE, processes_of
 from agentgym_cli.store.journal import read_journal
 from agentgym_cli.store.records import AttemptRecord, CheckpointRecord, MetricRecord, OutcomeRecord, ScheduledRecord, SegmentRecord
-from agentgym_cli.verbs.verl_checks import NEEDED_SHARED_MIB
+from tests.verl.launches import LONGEST, RECIPE, SMALL, command, environment, tail
 
-SMALL = shutil.disk_usage("/dev/shm").total < NEEDED_SHARED_MIB[True] * 1024**2
 pytestmark = [pytest.mark.verl, pytest.mark.timeout(2000), pytest.mark.skipif(SMALL, reason="a rehearsal needs 256 MiB of shared memory")]
-RECIPE = "textcraft_grpo.yaml"
-LONGEST = 900.0
 STEPS, TASKS, GROUP = 3, 4, 4
 
 
@@ -39,14 +33,6 @@ class Rehearsed:
     folder: Path
     report: Any
     seconds: tuple[float, float]
-
-
-def command(*words: str) -> list[str]:
-    return [sys.executable, "-m", "agentgym_cli", *words]
-
-
-def environment() -> dict[str, str]:
-    return {**os.environ, "NO_COLOR": "1", "COLUMNS": "80"}
 
 
 @pytest.fixture(scope="module")
@@ -93,10 +79,6 @@ def wait_for(place: Path, first: subprocess.Popen[bytes]) -> None:
         assert first.poll() is None, (place / "first.txt").read_text()
         time.sleep(0.2)
     raise AssertionError(f"no checkpoint of step 2 within {LONGEST} s: {(place / 'first.txt').read_text()}")
-
-
-def tail(folder: Path) -> str:
-    return "".join(path.read_text(errors="replace")[-4000:] for path in sorted((folder / "verl").glob("*.log")))
 
 
 def counted(folder: Path) -> tuple[list[Any], int]:

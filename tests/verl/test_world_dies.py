@@ -7,14 +7,13 @@ import json
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from agentgym_cli.store.journal import read_journal
-from agentgym_cli.store.records import AttemptRecord, MetricRecord, OutcomeRecord, ScheduledRecord, ServerRecord
-from tests.verl.test_rehearsal import LONGEST, RECIPE, SMALL, command, environment, tail
+from agentgym_cli.store.records import AttemptRecord, OutcomeRecord, ScheduledRecord, ServerRecord
+from tests.verl.launches import LONGEST, RECIPE, SMALL, command, environment, metrics_of, tail
 
 pytestmark = [pytest.mark.verl, pytest.mark.timeout(2000), pytest.mark.skipif(SMALL, reason="a rehearsal needs 256 MiB of shared memory")]
 STEPS, EPISODES = 2, 16
@@ -78,12 +77,3 @@ def test_promise_02_a_world_that_dies_and_comes_back_costs_no_episode(tmp_path: 
     # Estimate k3 is never negative; behind a step the policy is not its reference any more.
     assert measured["reference_kl"][1] >= 0 and measured["reference_kl"][2] > 0
     assert max(measured["logp_difference_max"].values()) < 1e-3
-
-
-def metrics_of(records: Sequence[object]) -> dict[str, dict[int, float]]:
-    """Numbers of training steps: by name, by step."""
-    found: dict[str, dict[int, float]] = {}
-    for each in records:
-        if isinstance(each, MetricRecord) and each.phase == "train" and each.value is not None:
-            found.setdefault(each.name, {})[each.step] = each.value
-    return found
