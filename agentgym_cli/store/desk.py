@@ -9,7 +9,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -41,7 +41,7 @@ async def open_desk(handle: Handle, *, host: str = "127.0.0.1", broken: Callable
     Args:
         handle: called with each message in turn, never with two at once; what it returns is the answer.
         host: address to listen on; workers on other machines need one that they reach.
-        broken: hears of a record that could not be written; the worker is told as well.
+        broken: hears of a record that could not be written, of which the worker is told as well, and of any other failure of ``handle``.
     """
     secret = secrets.token_urlsafe(24)
     once = _Once(handle)
@@ -50,7 +50,13 @@ async def open_desk(handle: Handle, *, host: str = "127.0.0.1", broken: Callable
     def welcome(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.ensure_future(_serve(reader, writer, secret=secret, handle=once, broken=broken))
         tasks.add(task)
-        task.add_done_callback(tasks.discard)
+        task.add_done_callback(over)
+
+    def over(task: asyncio.Task[None]) -> None:
+        tasks.discard(task)
+        if not task.cancelled() and (err := task.exception()) is not None:
+            log.error("the writer of records failed", exc_info=err)
+            broken(StoreError(f"records: expected to take in what a worker handed in, got {type(err).__name__}: {str(err)[:500]}"))
 
     server = await asyncio.start_server(welcome, host, 0, limit=LONGEST_LINE)
     try:
@@ -82,21 +88,38 @@ async def _serve(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, secret: str, handle: Handle, broken: Callable[[StoreError], None]
 ) -> None:
     try:
-        if not secrets.compare_digest((await reader.readline()).strip(), secret.encode()):
+        if not secrets.compare_digest((await _line(reader)).strip(), secret.encode()):
             return
-        while line := await reader.readline():
-            message: Message = orjson.loads(line)
+        while (message := _message(await _line(reader))) is not None:
             try:
                 answer = dict(handle(message))
             except StoreError as trouble:
                 broken(trouble)
                 answer = {"trouble": trouble.message}
             writer.write(orjson.dumps({"number": message["number"], **answer}) + b"\n")
-            await writer.drain()
-    except (ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError) as err:
-        log.warning("a worker's connection ended: %s: %s", type(err).__name__, err)
+            with suppress(ConnectionError):  # the next line says that it ended
+                await writer.drain()
     finally:
         writer.close()
+
+
+async def _line(reader: asyncio.StreamReader) -> bytes:
+    """The next line; nothing where the connection ended."""
+    try:
+        return await reader.readline()
+    except (ConnectionError, ValueError) as err:  # ValueError: a line without an end
+        log.warning("a worker's connection ended: %s: %s", type(err).__name__, err)
+        return b""
+
+
+def _message(line: bytes) -> Message | None:
+    """A message, None where there is none."""
+    try:
+        message: Message | None = orjson.loads(line) if line else None
+    except ValueError as err:
+        log.warning("a worker's connection ended: %s: %s", type(err).__name__, err)
+        return None
+    return message
 
 
 class Visitor:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from agentgym_cli.episode.types import Outcome, ScheduledEpisode, Task
-from agentgym_cli.errors import AgentgymError, Interrupted, StoreError, TrainerError
+from agentgym_cli.errors import AgentgymError, Degraded, Interrupted, StoreError, TrainerError
 from agentgym_cli.learn.schedules import horizon_at, stage_at, tasks_at
 from agentgym_cli.learn.verl.asked import Launch
-from agentgym_cli.learn.verl.launch import Watch, host_bytes, run_verl
+from agentgym_cli.learn.verl.launch import MARK, Watch, host_bytes, new_mark, run_verl
 from agentgym_cli.learn.verl.rows import TRAIN, evaluation_rows, training_rows, write_rows
 from agentgym_cli.learn.verl.settings import arguments, settings
 from agentgym_cli.learn.verl.setup import Setup, write_loops
 from agentgym_cli.recipe.resolve import fullest_gpu_bytes
 from agentgym_cli.recipe.schema.learning import TrainSpec
+from agentgym_cli.recipe.wording import listed
 from agentgym_cli.store.codec import decode, encode
 from agentgym_cli.store.desk import Address, open_desk
 from agentgym_cli.store.records import AttemptRecord, OutcomeRecord
@@ -70,6 +73,7 @@ class Work:
         self._scheduled: set[str] = set(history.scheduled)
         self._over: set[str] = set(history.outcomes)
         self._induced: dict[str, bool] = {}
+        self._causes: dict[str, str] = {}
         self._budget = budget_of(prepared.run, history.spent)
         self.watch = Watch(now=asyncio.get_running_loop().time(), recovery=prepared.run.retry.recovery_seconds)
         self._done = 0 if found is None else found.step
@@ -119,6 +123,8 @@ class Work:
             resume_from=None if self._found is None else self._found.folder,
             evaluate_first=bool(left),
             evaluate_only=self._done == self._spec.steps,
+            # In the workers' own environment too: a Ray cluster that runs already was started without it.
+            variables={MARK: new_mark()},
         )
         self._write_rows(launch, left)
         if rehearses(run):
@@ -208,6 +214,7 @@ class Work:
             "server": self._server,
             "stop": self._stop,
             "mark": self._mark,
+            "empty": self._empty,
             "metrics": self._metrics,
             "times": self._times,
             "checkpoint": self._checkpoint,
@@ -238,6 +245,7 @@ class Work:
         if isinstance(record, AttemptRecord):
             self._recorder.attempted(record)
             self._induced[record.episode] = record.action_induced
+            self._failed(record)
             self._spend(record)
         else:
             assert isinstance(record, OutcomeRecord), "workers make attempts and outcomes"
@@ -245,6 +253,12 @@ class Work:
             self._over.add(record.episode)
             self.infra.count(record.episode, Outcome(record.outcome), induced=self._induced.get(record.episode, False))
         self.watch.moved(asyncio.get_running_loop().time())
+
+    def _failed(self, record: AttemptRecord) -> None:
+        """Keep by which cause an episode's last attempt failed, if it did."""
+        self._causes.pop(record.episode, None)
+        if record.outcome == Outcome.INFRA_ERROR.value:
+            self._causes[record.episode] = record.cause or record.stop
 
     def _spend(self, record: AttemptRecord) -> None:
         """Every worker spends of one budget, which is kept here."""
@@ -278,6 +292,21 @@ class Work:
         self._recorder.metrics(TRAIN, step, {**own, **values})
         self._done = step
         self._progress.advance(step, {"horizon": own["horizon"], "reward": values.get("reward_mean")})
+
+    def _empty(self, message: Mapping[str, Any]) -> None:
+        """A step has nothing to learn from, which verl does not survive."""
+        step = int(message["step"])
+        self._refuse_provoked(step)
+        self._refuse_lost(step)
+        whole = len(self._training(step))
+        failed = {episode: cause for episode, cause in self._causes.items() if episode.startswith("train/") and int(episode.split("/")[2]) == step}
+        counted = listed([f"{cause} {count}" for cause, count in sorted(Counter(failed.values()).items())]) if failed else "none"
+        self._end(
+            Degraded(
+                f"step {step}: expected an episode to learn from, got none: the world failed in {len(failed)} of {whole} ({counted})",
+                f"agentgym probe {shlex.quote(str(self._prepared.folder))} checks the world; {self._prepared.resume_command('train')} goes on",
+            )
+        )
 
     def _times(self, message: Mapping[str, Any]) -> None:
         self._recorder.metrics(TRAIN, int(message["step"]), step_metrics(message["values"]))

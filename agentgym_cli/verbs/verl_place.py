@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from agentgym_cli.errors import RecipeError
@@ -49,8 +49,18 @@ def variables_of(run: Run) -> dict[str, str]:
     return {**VARIABLES, **(ON_CPU if rehearses(run) else {})}
 
 
-def launch_of(run: Run, *, name: str, model: str, folder: Path, resume_from: Path | None, evaluate_first: bool, evaluate_only: bool) -> Launch:
-    """What a launch of a run is told, with all its files in ``folder``."""
+def launch_of(
+    run: Run,
+    *,
+    name: str,
+    model: str,
+    folder: Path,
+    resume_from: Path | None,
+    evaluate_first: bool,
+    evaluate_only: bool,
+    variables: Mapping[str, str] | None = None,
+) -> Launch:
+    """What a launch of a run is told, with all its files in ``folder``; ``variables`` are beside those that every run's processes have."""
     return Launch(
         name=name,
         model=model,
@@ -61,7 +71,7 @@ def launch_of(run: Run, *, name: str, model: str, folder: Path, resume_from: Pat
         resume_from=None if resume_from is None else str(resume_from),
         evaluate_first=evaluate_first,
         evaluate_only=evaluate_only,
-        variables=variables_of(run),
+        variables={**variables_of(run), **(variables or {})},
     )
 
 

@@ -119,3 +119,18 @@ async def test_code_without_an_event_loop_can_say_something() -> None:
         answer = await asyncio.to_thread(lambda: say_once(address, "record", line="a"))
     assert answer["count"] == 1
     assert book.lines == ["a"]
+
+
+@pytest.mark.parametrize("err", [KeyError("phase"), ValueError("step"), ZeroDivisionError("by zero")])
+async def test_a_failure_that_nobody_foresaw_is_heard_with_its_words(err: Exception) -> None:
+    def failing(message: Mapping[str, Any]) -> dict[str, Any]:
+        raise err
+
+    heard: list[StoreError] = []
+    async with open_desk(failing, broken=heard.append) as address:
+        visitor = Visitor(address, patience=0.01)
+        with pytest.raises(StoreError, match="expected the run's writer"):
+            await visitor.say("record", line="x")
+        await visitor.close()
+    assert heard
+    assert str(heard[0]) == f"records: expected to take in what a worker handed in, got {type(err).__name__}: {err}"

@@ -13,7 +13,7 @@ import pytest
 from agentgym_cli.env.contract import InfraCause
 from agentgym_cli.episode.runner import EpisodeResult
 from agentgym_cli.episode.types import AttemptResult, Outcome, ScheduledEpisode, StopReason, Turn
-from agentgym_cli.errors import Interrupted, TrainerError
+from agentgym_cli.errors import Degraded, ExitCode, Interrupted, TrainerError
 from agentgym_cli.recipe.freeze import freeze
 from agentgym_cli.recipe.resolve import resolve
 from agentgym_cli.recipe.tasks import select_tasks
@@ -69,14 +69,16 @@ def records(prepared: Prepared, kind: type) -> list[Any]:
     return [record for record in read_journal(prepared.folder) if isinstance(record, kind)]
 
 
-def attempt(episode: ScheduledEpisode, *, induced: bool = False, context: int = 10) -> AttemptResult:
-    """A finished attempt: a failure, or an infra error that came back on the same action."""
+def attempt(episode: ScheduledEpisode, *, induced: bool = False, cause: InfraCause | None = None, context: int = 10) -> AttemptResult:
+    """A finished attempt: a failure, or an infra error, which with ``induced`` came back on the same action."""
+    cause = InfraCause.SERVER_5XX if induced else cause
+    infra = cause is not None
     turn = Turn(
         observation="o",
         text="t",
         action="a",
         valid=True,
-        reward=None if induced else 0.0,
+        reward=None if infra else 0.0,
         done=False,
         response_tokens=3,
         context_tokens=context,
@@ -87,13 +89,13 @@ def attempt(episode: ScheduledEpisode, *, induced: bool = False, context: int = 
         episode=episode,
         attempt=1,
         seed=1,
-        stop=StopReason.ENV_ERROR if induced else StopReason.HORIZON,
-        outcome=Outcome.INFRA_ERROR if induced else Outcome.FAILURE,
-        truncated=not induced,
-        cause=InfraCause.SERVER_5XX if induced else None,
+        stop=StopReason.ENV_ERROR if infra else StopReason.HORIZON,
+        outcome=Outcome.INFRA_ERROR if infra else Outcome.FAILURE,
+        truncated=not infra,
+        cause=cause,
         detail="",
         action_induced=induced,
-        reward=None if induced else 0.0,
+        reward=None if infra else 0.0,
         final_observation="o",
         turns=(turn,),
         trajectory=None,
@@ -265,3 +267,27 @@ async def test_a_launch_is_done_with_its_last_steps_checkpoint_and_its_last_eval
         assert refused.value.hint is not None and "--resume" in refused.value.hint
         hand_in(work, second)
         work._require_done()
+
+
+async def test_a_step_in_which_every_episode_fails_by_its_world_ends_the_run_with_counts_and_causes(tmp_path: Path) -> None:
+    async with working(tmp_path) as (work, prepared):
+        work.take({"do": "begin", "phase": "train", "step": 1, "at": 1})
+        for number, episode in enumerate(work._training(1)):
+            hand_in(work, episode, cause=InfraCause.TIMEOUT if number < 4 else InfraCause.CONNECT)
+        work.take({"do": "empty", "step": 1})
+    stopped = work.watch.stop
+    assert isinstance(stopped, Degraded)
+    assert stopped.exit_code == ExitCode.DEGRADED
+    assert stopped.message == "step 1: expected an episode to learn from, got none: the world failed in 16 of 16 (connect 12, timeout 4)"
+    # Nothing is lost, and no failure is a reward.
+    assert [(each.outcome, each.reward) for each in records(prepared, OutcomeRecord)] == [("infra_error", None)] * 16
+
+
+async def test_a_step_that_is_empty_since_its_actions_crash_the_world_is_called_that(tmp_path: Path) -> None:
+    async with working(tmp_path) as (work, _):
+        work.take({"do": "begin", "phase": "train", "step": 1, "at": 1})
+        for episode in work._training(1):
+            hand_in(work, episode, induced=True)
+        work.take({"do": "empty", "step": 1})
+    assert isinstance(work.watch.stop, TrainerError)
+    assert "their own action provokes, got 16 of 16" in work.watch.stop.message

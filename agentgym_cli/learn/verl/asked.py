@@ -21,6 +21,8 @@ Scalar = str | int | float | bool | None
 Value = Scalar | tuple[Scalar, ...]
 LOOP = "agentgym"
 """What our agent loop, trainer and advantages are registered under."""
+PADDING_ROW = 128
+"""Tokens of a row with which verl fills a batch up in place of an episode that failed (its ``SYNTHETIC_PADDING_SEQ_LEN``); a pass must hold it."""
 NO_DUAL_CLIP = 1e9
 """verl's third clip, of negative advantages from below (arXiv 1912.09729), which the formulas here do not have, moved out of reach."""
 

@@ -82,12 +82,17 @@ class Watch:
         return f"phase {self.phase!r} of step {self.step}: expected it to go on within {self.bound():.0f} s, got no sign for {now - self.now:.0f} s"
 
 
+def new_mark() -> str:
+    """A value of ``MARK`` that no other launch has."""
+    return uuid4().hex
+
+
 async def run_verl(arguments: Sequence[str], *, folder: Path, variables: Mapping[str, str], log: Path, watch: Watch, weigh: Weigh) -> None:
     """Run verl to its end; whatever happens, none of its processes is left behind.
 
     Args:
         folder: working folder of the processes.
-        variables: set beside the environment of this process.
+        variables: set beside the environment of this process; the launch's own mark, where it is among them, is one that no other launch has.
         log: gets all output.
         weigh: how much memory is taken, asked now and then.
 
@@ -95,7 +100,8 @@ async def run_verl(arguments: Sequence[str], *, folder: Path, variables: Mapping
         TrainerError: verl failed, or a phase stood still.
         AgentgymError: what a worker ended the run with.
     """
-    mark = uuid4().hex
+    told = {MARK: new_mark(), **variables}
+    mark = told[MARK]
     await end_left_over(folder)
     (folder / MARK_FILE).write_text(mark, encoding="utf-8")
     with log.open("ab") as output:
@@ -105,7 +111,7 @@ async def run_verl(arguments: Sequence[str], *, folder: Path, variables: Mapping
             MODULE,
             *arguments,
             cwd=folder,
-            env={**whole_environment(), **variables, MARK: mark, LAUNCHER: str(os.getpid())},
+            env={**whole_environment(), **told, LAUNCHER: str(os.getpid())},
             stdin=asyncio.subprocess.DEVNULL,
             stdout=output,
             stderr=asyncio.subprocess.STDOUT,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from agentgym_cli.learn.verl.asked import LOOP, NO_DUAL_CLIP, Asked, Value
+from agentgym_cli.learn.verl.asked import LOOP, NO_DUAL_CLIP, PADDING_ROW, Asked, Value
 from agentgym_cli.recipe.schema.algorithms import GrpoSpec, OnlineSpec, PpoSpec
 
 Row = tuple[str, str, Callable[[Asked], Value]]
@@ -158,13 +158,16 @@ _REHEARSAL: tuple[Row, ...] = (
     ("actor_rollout_ref.rollout.max_num_batched_tokens", "budgets.context_tokens", lambda a: a.run.budgets.context_tokens),
     ("actor_rollout_ref.rollout.checkpoint_engine.update_weights_bucket_megabytes", "shared memory is small", lambda _: 16),
     ("transfer_queue.backend.SimpleStorage.num_data_storage_units", "fewer processes", lambda _: 1),
+)
+_REHEARSED_RAY: tuple[Row, ...] = (
     ("ray_kwargs.ray_init.num_cpus", "logical: Ray counts more than there are", lambda a: 8 * a.cluster.gpus),
     ("ray_kwargs.ray_init.num_gpus", "logical: a CPU stands for a GPU", lambda a: a.cluster.gpus),
     ("ray_kwargs.ray_init.include_dashboard", "fewer processes", lambda _: False),
     ("ray_kwargs.ray_init.object_store_memory", "shared memory is small", lambda _: 500_000_000),
 )
+"""A Ray of the run's own in a rehearsal: a cluster that runs already has what it has, and Ray refuses to be told."""
 _REHEARSED_CRITIC: tuple[Row, ...] = (("critic.model.override_config.attn_implementation", "no flash attention on a CPU", lambda _: "sdpa"),)
-EVERY: tuple[Row, ...] = (*_TRAINER, *_DATA, *_ACTOR, *_ROLLOUT, *_ALGORITHM, *_CRITIC, *_REHEARSAL, *_REHEARSED_CRITIC)
+EVERY: tuple[Row, ...] = (*_TRAINER, *_DATA, *_ACTOR, *_ROLLOUT, *_ALGORITHM, *_CRITIC, *_REHEARSAL, *_REHEARSED_RAY, *_REHEARSED_CRITIC)
 """All rows that there are, in order."""
 
 
@@ -174,6 +177,7 @@ def rows_of(asked: Asked) -> list[Row]:
     rows: list[Row] = [*_TRAINER, *_DATA, *_ACTOR, *_ROLLOUT, *_ALGORITHM]
     rows += _CRITIC if critic else ()
     rows += _REHEARSAL if asked.rehearsal else ()
+    rows += _REHEARSED_RAY if asked.rehearsal and asked.cluster.ray_address is None else ()
     rows += _REHEARSED_CRITIC if critic and asked.rehearsal else ()
     return rows
 
@@ -190,7 +194,7 @@ def _first_of_policy(algorithm: OnlineSpec) -> int:
 
 def _pass_tokens(asked: Asked) -> int:
     """Tokens of one pass on one GPU: no trajectory is longer than one context, and the memory model counts one."""
-    return asked.run.budgets.context_tokens
+    return max(PADDING_ROW, asked.run.budgets.context_tokens)
 
 
 def _evaluation_temperature(asked: Asked) -> float:

@@ -93,6 +93,13 @@ class ToldTrainer(PPOTrainerSync):
                 tq.kv_clear(keys=done.keys, partition_id=done.partition_id)
         return {"agentgym/evaluated": float(played)}
 
+    def _balance_batch(self, batch: Any, metrics: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        """verl fills a batch up with copies of its first trajectory, and has no word for one that has none: whoever keeps count ends the run."""
+        if not batch.keys:
+            say_once(self._setup_told.desk, "empty", step=int(self.global_steps))
+            raise RuntimeError(f"step {self.global_steps}: expected a trajectory, got none")
+        return super()._balance_batch(batch, metrics, *args, **kwargs)
+
     def _compute_old_log_prob(self, batch: Any, metrics: dict[str, Any]) -> Any:
         batch = super()._compute_old_log_prob(batch, metrics=metrics)
         fields = ["old_log_probs", "rollout_log_probs", "response_mask"]

@@ -147,3 +147,19 @@ def test_values_are_spelled_in_hydras_grammar(value: Value, spelled: str) -> Non
 def test_what_the_reference_does_not_list_is_added() -> None:
     words = arguments([Setting(key="ray_kwargs.ray_init.num_gpus", value=2, source="")])
     assert words == ["+ray_kwargs.ray_init.num_gpus=2"]
+
+
+def test_a_pass_holds_the_row_that_verl_fills_a_batch_up_with() -> None:
+    # 127 tokens of a prompt and one of a response (verl/trainer/ppo/padding_utils.py), however short our contexts are.
+    short = found("budgets.context_tokens=100", "budgets.response_tokens=8", "horizon.turns=[4]", "evaluation.horizon=4", profile="rehearsal")
+    assert short["actor_rollout_ref.actor.ppo_max_token_len_per_gpu"] == 128
+    assert short["actor_rollout_ref.rollout.max_model_len"] == 100
+    assert found()["actor_rollout_ref.actor.ppo_max_token_len_per_gpu"] == 10752
+
+
+def test_a_ray_that_runs_already_is_not_told_what_it_has() -> None:
+    own = {"ray_kwargs.ray_init.num_cpus", "ray_kwargs.ray_init.num_gpus", "ray_kwargs.ray_init.object_store_memory"}
+    assert own <= set(found(profile="rehearsal"))
+    there = found("cluster.ray_address=127.0.0.1:6379", profile="rehearsal")
+    assert not own & set(there)
+    assert there["ray_kwargs.ray_init.address"] == "127.0.0.1:6379"
