@@ -42,6 +42,7 @@ OUTSIDE_DIGEST = frozenset(
         "store.database",
         "store.keep_tokens",
         "store.runs_dir",
+        "train.keep_checkpoints",
     }
 )
 """Keys of the config, with all below them, that never change a result: words for people, where results go, where services are, and how much

@@ -37,7 +37,7 @@ from agentgym_cli.verbs.recorder import Recorder
 from agentgym_cli.verbs.rehearsal import model_folder, rehearsal_model
 from agentgym_cli.verbs.schedules import evaluation_schedule, training_schedule
 from agentgym_cli.verbs.segment import Finished, open_segment
-from agentgym_cli.verbs.verl_checkpoints import VerlCheckpoint, last_verl_checkpoint
+from agentgym_cli.verbs.verl_checkpoints import VerlCheckpoint, forget_verl_checkpoints, last_verl_checkpoint
 from agentgym_cli.verbs.verl_checks import desk_host, require_same_ranks
 from agentgym_cli.verbs.verl_place import FOLDER, launch_of, rehearses
 from agentgym_cli.verbs.world import open_world
@@ -339,6 +339,8 @@ class Work:
         path = Path(str(message["path"])).relative_to(self._prepared.folder.absolute())
         self._recorder.sync()
         self._recorder.checkpoint(int(message["step"]), str(path), self._prepared.frozen.digest)
+        if self._spec.keep_checkpoints is not None:
+            forget_verl_checkpoints(self._folder, digest=self._prepared.frozen.digest, keep=self._spec.keep_checkpoints)
 
     def _training(self, step: int) -> list[ScheduledEpisode]:
         run = self._prepared.run

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,6 +35,16 @@ def last_checkpoint(run_folder: Path) -> Checkpoint | None:
     """The complete checkpoint of the highest step, None when there is none."""
     found = [Checkpoint(folder=path, step=int(name[1])) for path in _folders(run_folder) if (name := _NAME.fullmatch(path.name))]
     return max(found, key=lambda checkpoint: checkpoint.step, default=None)
+
+
+def forget_checkpoints(run_folder: Path, *, keep: int | None) -> None:
+    """Remove checkpoints but step 0's, which a resume reads too, and the ``keep`` newest; None keeps all."""
+    every = sorted((int(name[1]), path) for path in _folders(run_folder) if (name := _NAME.fullmatch(path.name)))
+    later = [path for step, path in every if step > 0]
+    for path in later[: len(later) - keep] if keep is not None else ():
+        # Under another name first: one that is half removed is never gone on from.
+        aside = path.rename(path.with_name(f".{path.name}"))
+        shutil.rmtree(aside, ignore_errors=True)
 
 
 def find_checkpoint(path: Path) -> Checkpoint:

@@ -28,7 +28,7 @@ from agentgym_cli.learn.supervised import SupervisedTrainer
 from agentgym_cli.recipe.schema.learning import TrainSpec, WarmStartSpec
 from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.recipe.schema.world import RewardSpec
-from agentgym_cli.verbs.folders import Checkpoint, checkpoint_folder
+from agentgym_cli.verbs.folders import Checkpoint, checkpoint_folder, forget_checkpoints
 from agentgym_cli.verbs.play import Stage, Tally
 from agentgym_cli.verbs.recorder import Recorder
 from agentgym_cli.verbs.schedules import demonstration_schedule, evaluation_schedule, training_schedule
@@ -161,6 +161,7 @@ class Keeper:
         trainer = self.trainer
         weights = save_checkpoint(folder, model=self.engine.model, optimizer=trainer.optimizer, step=step, digest=self._digest, beside=trainer.beside)
         self._recorder.checkpoint(step, str(folder.relative_to(self._run_folder)), weights)
+        forget_checkpoints(self._run_folder, keep=self.spec.keep_checkpoints)
 
     def _new_trainer(self) -> OnlineTrainer:
         run = self.engine.run

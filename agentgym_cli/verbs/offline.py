@@ -10,7 +10,7 @@ from agentgym_cli.learn.checkpoint import load_checkpoint, save_checkpoint
 from agentgym_cli.learn.model import WEIGHTS, load_weights
 from agentgym_cli.learn.supervised import StoredTrainer
 from agentgym_cli.verbs.courses import Course, Numbers, Setting
-from agentgym_cli.verbs.folders import Checkpoint, checkpoint_folder
+from agentgym_cli.verbs.folders import Checkpoint, checkpoint_folder, forget_checkpoints
 from agentgym_cli.verbs.local import evaluate_if_due
 from agentgym_cli.verbs.progress import Cell
 
@@ -62,6 +62,7 @@ class StoredLearning:
         folder = checkpoint_folder(setting.folder, step)
         weights = save_checkpoint(folder, model=setting.engine.model, optimizer=self._trainer.optimizer, step=step, digest=self._digest)
         recorder.checkpoint(step, str(folder.relative_to(setting.folder)), weights)
+        forget_checkpoints(setting.folder, keep=setting.spec.keep_checkpoints)
 
 
 def _cells(numbers: Numbers, seconds: float) -> dict[str, Cell]:

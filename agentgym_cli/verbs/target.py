@@ -18,7 +18,7 @@ from agentgym_cli.recipe.resolve import resolve
 from agentgym_cli.verbs.folders import FROZEN_FILE
 from agentgym_cli.verbs.request import Request
 
-GIVEN_ANEW = ("budgets.run_cost", "budgets.run_tokens", "env.urls")
+GIVEN_ANEW = ("budgets.run_cost", "budgets.run_tokens", "cluster.ray_address", "env.urls", "train.keep_checkpoints")
 """Keys that a frozen run may be given anew, since they change no result: one that has spent its budget goes on with more, servers move."""
 _NAMED = 5
 """Most differences that a message names."""
@@ -59,7 +59,7 @@ def _with_given_anew(frozen: Frozen, overrides: Sequence[str], where: str) -> tu
     _, layer = override_layer(anew)
     document = json.loads(frozen.to_json())
     for section, values in layer.data.items():
-        document["config"][section] |= values
+        document["config"][section] = (document["config"][section] or {}) | values
     return parse_frozen(canonical_json(document), where=where), [override for override in overrides if override not in anew]
 
 

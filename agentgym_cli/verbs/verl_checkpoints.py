@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,6 +41,14 @@ def verl_checkpoint(folder: Path, *, digest: str, step: int | None) -> VerlCheck
     return found[wanted]
 
 
+def forget_verl_checkpoints(folder: Path, *, digest: str, keep: int) -> None:
+    """Remove complete checkpoints of this run but the ``keep`` newest; verl itself forgets those that it wrote before a resume."""
+    for each in sorted(_complete(folder, digest), key=lambda each: each.step)[:-keep]:
+        # First what makes it complete: one that is half removed is never gone on from.
+        (each.folder / DIGEST_FILE).unlink()
+        shutil.rmtree(each.folder, ignore_errors=True)
+
+
 def _complete(folder: Path, digest: str) -> list[VerlCheckpoint]:
     every = [_read(path, int(name[1]), digest) for path in folder.glob("checkpoints/*") if (name := _NAME.fullmatch(path.name))]
     return [each for each in every if each is not None]
@@ -47,7 +56,7 @@ def _complete(folder: Path, digest: str) -> list[VerlCheckpoint]:
 
 def _read(folder: Path, step: int, digest: str) -> VerlCheckpoint | None:
     place = folder / DIGEST_FILE
-    if not (folder / SHARDS).is_dir():  # what verl.trainer.max_actor_ckpt_to_keep removes: the shards, not their folder
+    if not (folder / SHARDS).is_dir():
         return None
     try:
         document = json.loads(place.read_text(encoding="utf-8"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import shutil
 import socket
 from dataclasses import dataclass
@@ -28,7 +27,6 @@ NEEDED_SHARED_MIB = {True: 256, False: 4096}
 """For weights on their way to vLLM and for Ray's objects: in a rehearsal, and with real weights."""
 BYTES_PER_PARAMETER = 12
 """Of one checkpoint: weights and the two moments of AdamW, each in float32."""
-_KEEPS = re.compile(r"trainer\.max_actor_ckpt_to_keep=(\d+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,25 +140,25 @@ def _require_shared(machine: Machine, *, rehearsal: bool) -> None:
 
 
 def _require_disk(run: Run, machine: Machine, shape: ModelShape, *, done: int) -> None:
-    train, cluster = run.train, run.cluster
-    assert train is not None and cluster is not None, "only runs that train are launched"
-    count = _checkpoints(train, cluster, done=done)
+    train = run.train
+    assert train is not None, "only runs that train are launched"
+    count = _checkpoints(train, done=done)
     networks = 2 if isinstance(train.algorithm, PpoSpec) else 1
     needed = count * networks * BYTES_PER_PARAMETER * shape.parameters
     if machine.disk_bytes < needed:
         gib = 1024**3
         raise TrainerError(
             f"store.runs_dir: expected {needed / gib:.0f} GiB free for {count} checkpoints, got {machine.disk_bytes / gib:.0f} GiB",
-            "--runs-dir names another disk; verl.trainer.max_actor_ckpt_to_keep=2 keeps the last two, a higher train.checkpoint_every writes fewer",
+            "--runs-dir names another disk; train.keep_checkpoints=2 keeps the last two, a higher train.checkpoint_every writes fewer",
         )
 
 
-def _checkpoints(train: TrainSpec, cluster: ClusterSpec, *, done: int) -> int:
-    """Most checkpoints on the disk at once: all that are still to be written, or as many as verl is told to keep, the one being written included."""
-    left = math.ceil(train.steps / train.checkpoint_every) - done // train.checkpoint_every
-    told = [int(found[1]) for override in cluster.verl if (found := _KEEPS.fullmatch(override))]
-    # One more than 1: verl removes the one before only when the next is complete.
-    return min(left, max(2, told[-1])) if told and told[-1] else left
+def _checkpoints(train: TrainSpec, *, done: int) -> int:
+    """Most checkpoints on the disk at once beside those that are there: all still to be written, or as many as are kept and the one being written."""
+    written = done // train.checkpoint_every
+    left = math.ceil(train.steps / train.checkpoint_every) - written
+    kept = train.keep_checkpoints
+    return left if kept is None else min(left, kept + 1 - min(kept, written))
 
 
 def desk_host(cluster: ClusterSpec) -> str:

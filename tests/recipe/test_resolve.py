@@ -112,8 +112,8 @@ def test_promise_08_every_mistake_of_a_recipe_is_shown_at_once_with_its_line(tmp
         f"  {path}:15: horizon.kind: expected one of fixed, stages, increment, got 'stage'; did you mean stages?",
         f"  {path}:16: train.steps: expected an integer >= 1, got nothing",
         f"  {path}:17: train.stepz: expected one of steps, tasks_per_step, learning_rate, warmup_steps, parameters, lora, algorithm, "
-        "updates_per_step, passes_per_step, importance_cap, max_gradient_norm, weight_decay, checkpoint_every, max_action_induced_share, "
-        "got the unknown key 'stepz'; did you mean steps?",
+        "updates_per_step, passes_per_step, importance_cap, max_gradient_norm, weight_decay, checkpoint_every, keep_checkpoints, "
+        "max_action_induced_share, got the unknown key 'stepz'; did you mean steps?",
         f"  {path}:21: evaluation.horizon: expected an integer >= 1, got 0",
         f"  {path}:21: evaluation.temperature: expected null or a number > 0 or greedy, got 'greedi'; did you mean greedy?",
     ]

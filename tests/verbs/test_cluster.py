@@ -291,3 +291,11 @@ async def test_a_step_that_is_empty_since_its_actions_crash_the_world_is_called_
         work.take({"do": "empty", "step": 1})
     assert isinstance(work.watch.stop, TrainerError)
     assert "their own action provokes, got 16 of 16" in work.watch.stop.message
+
+
+async def test_older_checkpoints_are_removed_once_a_newer_one_is_complete(tmp_path: Path) -> None:
+    async with working(tmp_path, "train.keep_checkpoints=1") as (work, prepared):
+        for step in (1, 2):
+            complete(prepared, step)
+            work.take({"do": "checkpoint", "step": step, "path": str(prepared.folder.absolute() / f"verl/checkpoints/global_step_{step}")})
+    assert [path.name for path in (prepared.folder / "verl/checkpoints").iterdir()] == ["global_step_2"]

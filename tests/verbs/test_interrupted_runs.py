@@ -137,6 +137,15 @@ def test_a_resume_takes_other_addresses_of_the_servers_beside_other_limits(tmp_p
     assert (other.frozen.digest, other.run.budgets.run_tokens) == (run.frozen.digest, 81)
 
 
+def test_a_resume_keeps_fewer_checkpoints_and_knows_no_cluster_where_there_is_none(tmp_path: Path) -> None:
+    run = started(toy(tmp_path), *SMALL)
+    other = prepared(run.folder, "train.keep_checkpoints=2", resume=True)
+    assert other.run.train is not None
+    assert (other.frozen.digest, other.run.train.keep_checkpoints) == (run.frozen.digest, 2)
+    with pytest.raises(RecipeError, match=r"cluster\.gpus_per_node"):
+        prepared(run.folder, "cluster.ray_address=127.0.0.1:6379", resume=True)
+
+
 def test_a_resume_with_an_address_that_is_none_is_refused(tmp_path: Path) -> None:
     run = started(toy(tmp_path), *SMALL)
     with pytest.raises(RecipeError, match=r"env\.urls"):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentgym_cli.errors import PolicyError, TrainerError
-from agentgym_cli.verbs.verl_checkpoints import last_verl_checkpoint, verl_checkpoint
+from agentgym_cli.verbs.verl_checkpoints import forget_verl_checkpoints, last_verl_checkpoint, verl_checkpoint
 
 
 def checkpoint(folder: Path, number: int, **document: object) -> Path:
@@ -28,7 +28,7 @@ def test_the_highest_complete_one_is_taken(tmp_path: Path) -> None:
     assert found is not None and (found.step, found.ranks, found.folder.name) == (10, 1, "global_step_10")
 
 
-def test_one_whose_shards_verl_removed_to_make_room_does_not_count(tmp_path: Path) -> None:
+def test_one_without_shards_does_not_count(tmp_path: Path) -> None:
     checkpoint(tmp_path, 2, digest="d", step=2, ranks=1)
     (checkpoint(tmp_path, 3, digest="d", step=3, ranks=1) / "actor").rmdir()
     found = last_verl_checkpoint(tmp_path, digest="d")
@@ -60,3 +60,14 @@ def test_a_step_is_asked_for_by_its_number(tmp_path: Path) -> None:
     assert verl_checkpoint(tmp_path, digest="d", step=None).step == 10
     with pytest.raises(PolicyError, match="expected a complete checkpoint of step 3, got one of steps 2, 10"):
         verl_checkpoint(tmp_path, digest="d", step=3)
+
+
+def test_the_newest_are_kept_whole_and_older_ones_leave_nothing(tmp_path: Path) -> None:
+    for step in (2, 10, 9):
+        checkpoint(tmp_path, step, digest="d", step=step, ranks=1)
+    # One that was cut short is nobody's to count.
+    checkpoint(tmp_path, 1)
+    forget_verl_checkpoints(tmp_path, digest="d", keep=2)
+    assert sorted(path.name for path in (tmp_path / "checkpoints").iterdir()) == ["global_step_1", "global_step_10", "global_step_9"]
+    forget_verl_checkpoints(tmp_path, digest="d", keep=2)
+    assert last_verl_checkpoint(tmp_path, digest="d") == verl_checkpoint(tmp_path, digest="d", step=10)

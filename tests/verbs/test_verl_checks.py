@@ -41,8 +41,8 @@ def test_eight_gpus_of_80_gib_carry_the_recipe() -> None:
         (replace(EIGHT, gpus=GpuSurvey(memory_mib=(81559,) * 7 + (24576,))), TrainerError, "expected 8 GPUs of 80 GiB here, got 7"),
         (replace(EIGHT, flash_attention=False), LockError, "expected flash-attn to be installed"),
         (replace(EIGHT, shared_mib=64.0), TrainerError, "expected 4096 MiB of shared memory, got 64 MiB"),
-        # 7,615,616,512 parameters of 12 bytes, for steps 25, 50, ... 325 and 330: 14 times 85.1 GiB.
-        (replace(EIGHT, disk_bytes=400 * GIB), TrainerError, "expected 1192 GiB free for 14 checkpoints, got 400 GiB"),
+        # 7,615,616,512 parameters of 12 bytes are 85.1 GiB: the two that are kept, and the one being written.
+        (replace(EIGHT, disk_bytes=200 * GIB), TrainerError, "expected 255 GiB free for 3 checkpoints, got 200 GiB"),
     ],
 )
 def test_promise_09_what_is_missing_is_named(machine: Machine, kind: type[AgentgymError], message: str) -> None:
@@ -54,15 +54,18 @@ def test_promise_09_what_is_missing_is_named(machine: Machine, kind: type[Agentg
 @pytest.mark.parametrize(
     ("overrides", "done", "count"),
     [
-        (["verl.trainer.max_actor_ckpt_to_keep=2"], 0, 2),
         # The one before is removed once the next is complete.
-        (["verl.trainer.max_actor_ckpt_to_keep=1"], 0, 2),
-        (["verl.trainer.max_actor_ckpt_to_keep=null"], 0, 14),
-        (["train.steps=50", "verl.trainer.max_actor_ckpt_to_keep=5"], 0, 2),
+        ([], 0, 3),
+        (["train.keep_checkpoints=1"], 0, 2),
+        (["train.keep_checkpoints=null"], 0, 14),
+        (["train.steps=50", "train.keep_checkpoints=5"], 0, 2),
+        # Two of four lie there already, and with them the place of one.
+        (["train.keep_checkpoints=4"], 50, 3),
+        (["train.keep_checkpoints=4"], 200, 1),
         # Steps 325 and 330 are left; those before lie there already.
-        ([], 300, 2),
+        (["train.keep_checkpoints=null"], 300, 2),
         # A critic beside each policy: four networks in two checkpoints.
-        (["train.algorithm={kind: ppo, critic_learning_rate: 1e-5}", "verl.trainer.max_actor_ckpt_to_keep=2"], 0, 4),
+        (["train.algorithm={kind: ppo, critic_learning_rate: 1e-5}", "train.keep_checkpoints=1"], 0, 4),
     ],
 )
 def test_there_has_to_be_room_for_the_checkpoints_that_are_still_to_come(overrides: list[str], done: int, count: int) -> None:
@@ -91,7 +94,7 @@ def test_workers_reach_the_launcher_on_the_way_to_their_cluster() -> None:
 
 def test_a_critic_has_no_other_attention() -> None:
     ppo = "train.algorithm={kind: ppo, critic_learning_rate: 1e-5}"
-    other = run_of(ppo, "verl.actor_rollout_ref.model.override_config.attn_implementation=sdpa", "verl.trainer.max_actor_ckpt_to_keep=1")
+    other = run_of(ppo, "verl.actor_rollout_ref.model.override_config.attn_implementation=sdpa", "train.keep_checkpoints=1")
     with pytest.raises(LockError, match="flash-attn to be installed, which verl loads a critic with") as refused:
         require_machine(other, replace(EIGHT, flash_attention=False), shape=KNOWN.shape, model=MODEL)
     assert "sdpa" not in (refused.value.hint or "")

@@ -16,12 +16,12 @@ RECIPE = "textcraft_grpo.yaml"
 
 
 def test_a_line_is_a_word_of_verls_command_line_with_its_source(capsys: pytest.CaptureFixture[str]) -> None:
-    show_settings(resolved_settings(RECIPE, ["profile=gpu", "verl.trainer.max_actor_ckpt_to_keep=2"]), as_json=False)
+    show_settings(resolved_settings(RECIPE, ["profile=gpu", "verl.trainer.log_val_generations=2"]), as_json=False)
     lines = capsys.readouterr().out.splitlines()
     assert "trainer.total_training_steps=330    # train.steps" in lines
     assert "+ray_kwargs.ray_init.address='local'    # cluster.ray_address, else a Ray of the run's own" in lines
     # In verl's own words, and last, so that it wins.
-    assert lines[-1] == "trainer.max_actor_ckpt_to_keep=2    # cluster.verl[0]"
+    assert lines[-1] == "trainer.log_val_generations=2    # cluster.verl[0]"
 
 
 def test_the_same_as_json(capsys: pytest.CaptureFixture[str]) -> None:

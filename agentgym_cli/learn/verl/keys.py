@@ -43,6 +43,8 @@ RESERVED = {
     "trainer.checkpoint_callback_class": None,
     "trainer.default_local_dir": "store.runs_dir",
     "trainer.device": None,
+    "trainer.max_actor_ckpt_to_keep": "train.keep_checkpoints",
+    "trainer.max_critic_ckpt_to_keep": "train.keep_checkpoints",
     "trainer.n_gpus_per_node": "cluster.gpus_per_node",
     "trainer.nnodes": "cluster.nodes",
     "trainer.resume_from_path": None,

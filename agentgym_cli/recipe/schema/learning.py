@@ -116,6 +116,9 @@ class TrainSpec:
     """Of AdamW."""
     checkpoint_every: Count = 25
     """Steps between checkpoints; the last step always has one."""
+    keep_checkpoints: Count | None = None
+    """Newest checkpoints that are kept on the disk; an older one is removed once a newer one is complete. None keeps all. The local engine also keeps
+    that of step 0. Outside the digest."""
     max_action_induced_share: Share = 0.2
     """Share of action-induced infra errors in a step above which the run stops."""
 

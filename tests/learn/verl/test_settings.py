@@ -122,7 +122,7 @@ def test_the_field_that_says_the_same_is_named_and_is_one() -> None:
     with pytest.raises(RecipeError) as refused:
         own_settings(ClusterSpec(gpus_per_node=8, verl=("trainer.default_local_dir=/big",)))
     assert refused.value.hint == "store.runs_dir says it in the recipe"
-    sources = {source for _, source in table()} | {"tasks.train", "store.runs_dir", "evaluation.every"}
+    sources = {source for _, source in table()} | {"tasks.train", "train.keep_checkpoints", "store.runs_dir", "evaluation.every"}
     assert {field for field in RESERVED.values() if field is not None} <= sources
 
 
