@@ -59,7 +59,8 @@ def _with_given_anew(frozen: Frozen, overrides: Sequence[str], where: str) -> tu
     _, layer = override_layer(anew)
     document = json.loads(frozen.to_json())
     for section, values in layer.data.items():
-        document["config"][section] = (document["config"][section] or {}) | values
+        document["config"][section] = document["config"][section] or {}
+        document["config"][section] |= values
     return parse_frozen(canonical_json(document), where=where), [override for override in overrides if override not in anew]
 
 
