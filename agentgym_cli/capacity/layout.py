@@ -8,9 +8,14 @@ from typing import Literal
 from agentgym_cli.capacity.architecture import ModelShape
 from agentgym_cli.capacity.gpus import GpuKind
 from agentgym_cli.errors import RecipeError
+from agentgym_cli.recipe.schema.computing import Offload
 
 MACHINE = 8
 """GPUs of one machine, where nobody says."""
+SHARE = 0.9
+"""Of a GPU that vLLM takes where nobody says otherwise (its ``gpu_memory_utilization``)."""
+COLOCATED_SHARE = 0.5
+"""The same beside a trainer: verl's own."""
 Placement = Literal["one process", "colocated", "separate"]
 
 
@@ -37,8 +42,12 @@ class Layout:
     """Products are bfloat16 while training; of one process, float32 unless its recipe says otherwise."""
     fused_head: bool = False
     """Compute logits in pieces that are never kept whole."""
-    offload: bool = False
-    """The whole training state lies in the host's memory; layers are brought to the device as they are needed, and the host makes the update."""
+    offload: Offload = "none"
+    """What of the training state lies in the host's memory, as ``cluster.offload`` has it."""
+    share: float = SHARE
+    """Share of a GPU that the sampler takes, all of it, whatever else lies there."""
+    batched_tokens: int = 8192
+    """Tokens that the sampler reads at once."""
 
     @property
     def replicas(self) -> int:
@@ -96,7 +105,13 @@ def check_layout(layout: Layout, shape: ModelShape) -> Layout:
 def colocated(devices: int, *, tensor_parallel: int = 1, per_machine: int = MACHINE) -> Layout:
     """Trainer and sampler on every GPU, in turns: what an engine on Ray does unless it is told otherwise."""
     return Layout(
-        devices=devices, placement="colocated", trainers=devices, samplers=devices, tensor_parallel=tensor_parallel, per_machine=per_machine
+        devices=devices,
+        placement="colocated",
+        trainers=devices,
+        samplers=devices,
+        tensor_parallel=tensor_parallel,
+        per_machine=per_machine,
+        share=COLOCATED_SHARE,
     )
 
 

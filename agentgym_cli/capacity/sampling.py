@@ -8,14 +8,10 @@ from agentgym_cli.capacity.architecture import ModelShape
 from agentgym_cli.capacity.gpus import GIB
 from agentgym_cli.capacity.layout import Layout
 
-_BATCHED_TOKENS = 8192
-"""Tokens that vLLM reads at once, for which it keeps working memory: 6 bytes a number of the MLP's width and 3 a number of the hidden state."""
 _SAMPLED_ROWS = 256
 """Rows of logits that are sampled at once, 8 bytes a number."""
 _GRAPHS = GIB // 2
 """Captured graphs of the decoding step."""
-SHARE = 0.9
-"""Share of a card that the sampler may take in all: vLLM's ``gpu_memory_utilization`` as it is unless somebody says otherwise."""
 _BLOCK = 16
 """Tokens of one block of the cache: a sequence takes whole blocks."""
 
@@ -84,5 +80,6 @@ def _weights(shape: ModelShape, layout: Layout, number: int) -> int:
 def _working(shape: ModelShape, layout: Layout) -> int:
     if layout.local:
         return 0
-    read = _BATCHED_TOKENS * (6 * shape.intermediate // layout.tensor_parallel + 3 * shape.hidden)
+    # For tokens that are read at once vLLM keeps 6 bytes a number of the MLP's width and 3 a number of the hidden state.
+    read = layout.batched_tokens * (6 * shape.intermediate // layout.tensor_parallel + 3 * shape.hidden)
     return read + 8 * _SAMPLED_ROWS * shape.vocabulary + _GRAPHS

@@ -23,8 +23,12 @@ _BANDWIDTH_SHARE = 0.7
 """Share of a memory's bandwidth that decoding reaches."""
 _PREFILL_SHARE, _TRAIN_SHARE = 0.4, 0.25
 """Share of a maker's operations a second that reading a prompt, and a pass forward and back, reach; docs/capacity.md has measured ones."""
-_OFFLOADED = 3.0
-"""How much longer an update takes whose state crosses to the host and back."""
+_TO_HOST = 20e9
+"""Bytes a second between a GPU and the memory of its machine, one way."""
+_HOST_MEMORY = 50e9
+"""Bytes a second at which a machine reads and writes what it updates by itself."""
+_HOST_UPDATE = 28
+"""Bytes of a number that AdamW reads (weight, gradient, two moments) and writes (all but the gradient), in float32."""
 _DISK = 1e9
 """Bytes a second that a checkpoint is written with."""
 _SUM_SECONDS = 20e-6
@@ -136,11 +140,17 @@ class Learning:
     passes: float
     """Times that they go forward and back; a critic's are counted too."""
     extra_passes: int
-    """Further passes forward alone, of a reference or of old log-probabilities."""
+    """Further passes forward alone: of a reference, of a critic for its values, of old log-probabilities."""
     frozen: bool
     """The matrices learn nothing, only adapters or gains do, so that no gradients of matrices are computed or exchanged."""
     updates: int
     """Optimizer updates of a step."""
+    learns: int = 0
+    """Numbers that learn, of all networks; asked for where they are offloaded."""
+    networks: int = 1
+    """Networks that learn."""
+    reference: bool = False
+    """Whether a frozen copy in the host's memory is asked."""
     pass_tokens: int
     """Most tokens of one pass on one device."""
     saved: int
@@ -181,7 +191,7 @@ def assumed_services(shape: ModelShape, kind: GpuKind, layout: Layout, load: Loa
 
 def _update(shape: ModelShape, kind: GpuKind, layout: Layout, load: Load, learning: Learning) -> float:
     """Seconds of all passes over a step's trajectories: forward once, back twice that (once where matrices are frozen), and forward again with
-    checkpointing. State that is sharded is gathered and spread meanwhile; the longer of the two is what it takes."""
+    checkpointing. State that is sharded is gathered and spread meanwhile, and brought from the host; the longest of these is what it takes."""
     tokens = load.episodes * load.trajectory
     forward = 2 * shape.multiplied + 2 * shape.layers * shape.width * load.trajectory
     through = (2 if learning.frozen else 3) + (1 if layout.checkpointing else 0)
@@ -189,7 +199,27 @@ def _update(shape: ModelShape, kind: GpuKind, layout: Layout, load: Load, learni
     computed = tokens * forward * (through * learning.passes + learning.extra_passes) / (layout.trainers * rate)
     passes = max(learning.updates, ceil(tokens / (layout.trainers * learning.pass_tokens)))
     moved = passes * (learning.passes * _exchanged(shape, layout, frozen=learning.frozen) + learning.extra_passes * _gathered(shape, layout))
-    return max(computed, moved / layout.wire(kind)) * (_OFFLOADED if layout.offload else 1.0)
+    brought = passes * _brought(shape, layout, learning) / _TO_HOST
+    return max(computed, moved / layout.wire(kind), brought) + _put_away(shape, layout, learning)
+
+
+def _brought(shape: ModelShape, layout: Layout, learning: Learning) -> float:
+    """Bytes that cross between each device and its host in one pass: a reference's share in float32; where state is streamed, also that of every
+    network twice, once forward and once back, once more for a pass forward alone, and the gradients of what learns."""
+    streamed = layout.offload == "streamed"
+    weights = int(learning.reference) + (2 * learning.passes + learning.extra_passes - int(learning.reference) if streamed else 0)
+    gradients = learning.learns / learning.networks * learning.passes if streamed else 0
+    return 4 * (weights * shape.parameters + gradients) / layout.trainers
+
+
+def _put_away(shape: ModelShape, layout: Layout, learning: Learning) -> float:
+    """Seconds in which state goes to the host and comes back, once a step: weights for the update and for the pass before it, moments for the update;
+    or in which the host updates what is streamed."""
+    if layout.offload == "streamed":
+        return learning.updates * _HOST_UPDATE * learning.learns / layout.machines / _HOST_MEMORY
+    times = {"none": (0, 0), "optimizer": (0, 2), "all": (4, 2)}[layout.offload]
+    size = 4 * times[0] * learning.networks * shape.parameters + 8 * times[1] * learning.learns
+    return size / layout.trainers / _TO_HOST
 
 
 def _gathered(shape: ModelShape, layout: Layout) -> float:

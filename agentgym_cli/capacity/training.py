@@ -33,14 +33,14 @@ class Workload:
     merged: int = 0
     """Numbers of the weights that adapters stand beside; one process samples from a second copy of them, with the adapters merged."""
     reference: bool
-    """A frozen copy is kept for the KL term; one process keeps it beside adapters too, on GPUs the model below them is one."""
+    """A frozen copy is kept for the KL term: by one process beside adapters too; on GPUs in the host's memory, or as the model below adapters."""
     critic: bool
     """A second model of the same size learns beside the policy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingMemory:
-    """Bytes on one device while the policy is updated; each part stands alone."""
+    """Bytes on one device at the fullest moment of an update; each part stands alone."""
 
     weights: int
     """Master weights."""
@@ -49,17 +49,19 @@ class TrainingMemory:
     """Two moments a number that learns."""
     reference: int
     critic: int
-    """Its weights, gradients and moments."""
+    """Of its weights, gradients and moments, what lies beside those of the policy; where they take turns, what it has more than the policy."""
     gathered: int
     """Layers and embeddings as whole as a product needs them, where state is sharded."""
     activations: int
     logits: int
+    resting: int
+    """Bytes on the device while episodes are played: what is not offloaded; gradients are there in one process alone."""
     host: int
-    """Bytes offloaded to the host's memory, for this device; on no device."""
+    """Bytes in the host's memory, for this device; on no device."""
 
     @property
     def resident(self) -> int:
-        """What stays on the device between passes."""
+        """What stays on the device between two passes of an update."""
         return self.weights + self.gradients + self.optimizer + self.reference + self.critic
 
     @property
@@ -69,34 +71,68 @@ class TrainingMemory:
 
     def parts(self) -> dict[str, int]:
         """Every part on the device by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "host"}
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in ("resting", "host")}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _State:
+    """Bytes that one network has on one device and in the host's memory."""
+
+    weights: int
+    gradients: int
+    optimizer: int
+    resting: int
+    """Of these, on the device while another network is at work, or none is."""
+    host: int
+
+    @property
+    def busy(self) -> int:
+        """On the device while it is updated."""
+        return self.weights + self.gradients + self.optimizer
 
 
 def training_memory(shape: ModelShape, work: Workload, layout: Layout) -> TrainingMemory:
     """Bytes on one device of the layout."""
-    shards = layout.trainers
-    weights = _share(_MASTER * (shape.parameters + work.adapters), shards)
-    gradients, optimizer = _share(_GRADIENT * work.trained, shards), _share(_MOMENTS * work.trained, shards)
-    copied = 4 * (shape.parameters + work.adapters) if layout.local else 0 if work.adapters else 2 * shape.parameters
-    reference = _share(copied, shards) if work.reference else 0
-    critic = _share(_critic(shape, work), shards) if work.critic else 0
-    kept = 0 if layout.offload else 1
+    policy = _state(shape.parameters + work.adapters, work.trained, layout)
+    # A body like the policy's and a head of one number; with adapters they and the head alone learn, else all of it.
+    head = shape.hidden
+    critic = _state(shape.parameters + work.adapters + head, (work.adapters or shape.parameters) + head, layout) if work.critic else _NONE
+    reference = _reference(shape, work, layout)
     return TrainingMemory(
-        weights=kept * weights,
-        gradients=kept * gradients,
-        optimizer=kept * optimizer,
-        reference=kept * reference,
-        critic=kept * critic,
+        weights=policy.weights,
+        gradients=policy.gradients,
+        optimizer=policy.optimizer,
+        reference=reference if layout.local else 0,
+        critic=max(critic.resting, critic.busy + policy.resting - policy.busy),
         gathered=_gathered(shape, work, layout),
         activations=work.pass_tokens * activation_bytes(shape, checkpointing=layout.checkpointing, half=layout.half),
         logits=_logits(shape, work, layout),
-        host=(1 - kept) * (weights + gradients + optimizer + reference + critic),
+        resting=policy.resting + critic.resting + (reference if layout.local else 0),
+        host=policy.host + critic.host + (0 if layout.local else reference),
     )
 
 
-def _critic(shape: ModelShape, work: Workload) -> int:
-    """A body like the policy's and a head of one number; with adapters they and the head alone learn, else all of it."""
-    return _MASTER * (shape.parameters + work.adapters + shape.hidden) + (_GRADIENT + _MOMENTS) * ((work.adapters or shape.parameters) + shape.hidden)
+def _state(parameters: int, trained: int, layout: Layout) -> _State:
+    """Of a network of so many numbers, of which so many learn. While it rests, moments may be away, or weights too; its gradients are freed then, but
+    in one process."""
+    shards, offload = layout.trainers, layout.offload
+    weights, gradients, optimizer = _share(_MASTER * parameters, shards), _share(_GRADIENT * trained, shards), _share(_MOMENTS * trained, shards)
+    if layout.local:
+        return _State(weights=weights, gradients=gradients, optimizer=optimizer, resting=weights + gradients + optimizer, host=0)
+    if offload == "streamed":
+        return _State(weights=0, gradients=0, optimizer=0, resting=0, host=weights + gradients + optimizer)
+    away = {"none": 0, "optimizer": optimizer, "all": weights + optimizer}[offload]
+    return _State(weights=weights, gradients=gradients, optimizer=optimizer, resting=weights + optimizer - away, host=away)
+
+
+_NONE = _State(weights=0, gradients=0, optimizer=0, resting=0, host=0)
+
+
+def _reference(shape: ModelShape, work: Workload, layout: Layout) -> int:
+    """Bytes of the frozen copy, in float32, wherever it lies."""
+    if not work.reference or (work.adapters and not layout.local):
+        return 0
+    return _share(4 * (shape.parameters + work.adapters), layout.trainers)
 
 
 def activation_bytes(shape: ModelShape, *, checkpointing: bool, half: bool) -> int:

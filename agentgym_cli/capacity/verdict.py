@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from math import ceil
 
 from agentgym_cli.capacity.architecture import ModelShape
 from agentgym_cli.capacity.gpus import GIB, GpuKind
 from agentgym_cli.capacity.layout import Layout
-from agentgym_cli.capacity.sampling import SHARE, SamplingMemory, sampling_memory
+from agentgym_cli.capacity.sampling import SamplingMemory, sampling_memory
 from agentgym_cli.capacity.training import TrainingMemory, Workload, training_memory
 
 MEMORY_ERROR = 0.2
@@ -43,7 +43,7 @@ class Verdict:
     sampling: SamplingMemory
     reserved: int
     peak: int
-    """Bytes on the fullest device at its fullest moment."""
+    """Bytes on the fullest device at its fullest moment; on a GPU, all that the sampler takes for itself is counted."""
     where: str
     """``training`` or ``sampling``: when that is."""
     memory: int
@@ -52,16 +52,13 @@ class Verdict:
     """The first budget that does not fit; None where all do."""
     sequences: int
     """Episodes at the limit of context whose cache fits at once, on all devices together; 0 where not one does."""
+    surely: bool
+    """Whether it fits with the estimate's error to spare. What the sampler takes in all is no estimate, what it needs of it is."""
 
     @property
     def fits(self) -> bool:
         """Whether it fits, the estimate taken as it is."""
         return self.lacking is None
-
-    @property
-    def surely(self) -> bool:
-        """Whether it fits with the estimate's error to spare."""
-        return self.fits and self.peak * (1 + MEMORY_ERROR) <= self.memory
 
     @property
     def margin(self) -> float:
@@ -75,55 +72,75 @@ def judge(plan: Plan) -> Verdict:
     training = None if plan.work is None else training_memory(plan.shape, plan.work, layout)
     merged = plan.work.merged if plan.work is not None and layout.local else 0
     sampling = sampling_memory(plan.shape, layout, context=plan.context, sequences=plan.sequences, merged=merged)
-    reserved = _RESERVED_LOCAL if layout.local else _RESERVED
-    moments = _moments(layout, training, sampling, reserved)
+    devices = _Device(memory=plan.kind.memory, layout=layout, training=training, sampling=sampling)
+    moments = devices.moments()
     where = max(moments, key=lambda name: moments[name])
-    lacking = next((name for name, size in moments.items() if size > plan.kind.memory), None)
     return Verdict(
         training=training,
         sampling=sampling,
-        reserved=reserved,
+        reserved=devices.reserved,
         peak=moments[where],
         where=where,
         memory=plan.kind.memory,
-        lacking=None if lacking is None else _first(lacking, plan.kind.memory - reserved, layout, training, sampling),
-        sequences=_sequences(plan, training, sampling, reserved),
+        lacking=devices.lacking(),
+        sequences=plan.sequences if sampling.fixed_cache else layout.replicas * sampling.sequences(devices.taken),
+        surely=devices.lacking() is None and devices.lacking(1 + MEMORY_ERROR) is None,
     )
 
 
-def _moments(layout: Layout, training: TrainingMemory | None, sampling: SamplingMemory, reserved: int) -> dict[str, int]:
-    """Bytes on the fullest device while it trains and while it samples."""
-    if layout.local:
-        kept, most = (0, 0) if training is None else (training.resident, training.total)
-        return ({} if training is None else {"training": reserved + most + sampling.least}) | {"sampling": reserved + kept + sampling.least}
-    # The sampler itself may take a share of the card, whatever else lies there.
-    whole = ceil(sampling.least / SHARE)
-    if training is None:
-        return {"sampling": max(reserved + sampling.least, whole)}
-    beside = 0 if layout.placement == "separate" else training.resident
-    return {"training": reserved + training.total, "sampling": max(reserved + beside + sampling.least, whole)}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Device:
+    """The fullest device of a plan."""
 
+    memory: int
+    layout: Layout
+    training: TrainingMemory | None
+    sampling: SamplingMemory
 
-def _first(moment: str, room: int, layout: Layout, training: TrainingMemory | None, sampling: SamplingMemory) -> str:
-    """The part with which the room is used up, in the order in which memory is taken."""
-    parts: dict[str, int] = {}
-    if training is not None and (moment == "training" or layout.placement != "separate"):
-        passing = ("gathered", "activations", "logits")
-        parts |= {f"training {name}": size for name, size in training.parts().items() if moment == "training" or name not in passing}
-    if moment == "sampling" or layout.local:
+    @property
+    def reserved(self) -> int:
+        """What no allocator counts."""
+        return _RESERVED_LOCAL if self.layout.local else _RESERVED
+
+    @property
+    def taken(self) -> int:
+        """What the sampler takes: all that it needs in one process; of a GPU its share, whatever it needs."""
+        return self.sampling.least if self.layout.local else int(self.layout.share * self.memory)
+
+    @property
+    def beside(self) -> int:
+        """Training state that lies beside the sampler."""
+        return 0 if self.training is None or self.layout.placement == "separate" else self.training.resting
+
+    def moments(self, error: float = 1.0) -> dict[str, int]:
+        """Bytes on it while it trains and while it samples, with what is estimated ``error`` times as large."""
+        least = self.sampling.least if self.layout.local else 0
+        sampled = int(error * (self.reserved + self.beside + least)) + (0 if self.layout.local else max(self.taken, self.sampling.least))
+        if self.training is None:
+            return {"sampling": sampled}
+        return {"training": int(error * (self.reserved + self.training.total + least)), "sampling": sampled}
+
+    def lacking(self, error: float = 1.0) -> str | None:
+        """The first budget that does not fit, in the order in which memory is taken; None where all do."""
+        room, training, sampling = self.memory / error - self.reserved, self.training, self.sampling
+        moments = self.moments(error)
         cache = sampling.cache if sampling.fixed_cache else sampling.cache_per_sequence
-        parts |= {"sampler weights": sampling.weights, "sampler working memory": sampling.working, "cache of episodes": cache}
+        sampled = {"sampler weights": sampling.weights, "sampler working memory": sampling.working, "cache of episodes": cache}
+        state = {} if training is None else {f"training {name}": size for name, size in training.parts().items()}
+        if moments.get("training", 0) > self.memory:
+            return _beyond(state | (sampled if self.layout.local else {}), room) or "memory that the driver keeps"
+        if not self.layout.local and error * sampling.least > self.taken:
+            return f"{_beyond(sampled, self.taken / error)} in {self.layout.share:.3g} of the device"
+        if moments["sampling"] > self.memory:
+            return (_beyond(sampled, room) if self.layout.local else None) or "the sampler's share beside training state"
+        return None
+
+
+def _beyond(parts: Mapping[str, int], room: float) -> str | None:
+    """The part with which the room is used up; None where there is enough."""
     used = 0
     for name, size in parts.items():
         used += size
         if used > room:
             return name
-    return "sampler's share of a card" if moment == "sampling" else "memory that the driver keeps"
-
-
-def _sequences(plan: Plan, training: TrainingMemory | None, sampling: SamplingMemory, reserved: int) -> int:
-    if sampling.fixed_cache:
-        return plan.sequences
-    beside = 0 if training is None or plan.layout.placement == "separate" else training.resident
-    room = min(plan.kind.memory - reserved - beside, int(SHARE * plan.kind.memory))
-    return plan.layout.replicas * sampling.sequences(room)
+    return None

@@ -88,7 +88,8 @@ def _lines(answer: CapacityAnswer) -> dict[str, list[str]]:
 
 def _kinds(answer: CapacityAnswer) -> str:
     """The kinds of GPU that it fits on; where these are the largest ones, the first of them stands for all."""
-    names, every = [name for name, found in answer.kinds if found.fits], [name for name, _ in answer.kinds]
+    ranked = sorted(answer.kinds, key=lambda kind: kind[1].memory)
+    names, every = [name for name, found in ranked if found.fits], [name for name, _ in ranked]
     count = answer.main.plan.layout.devices
     if not names:
         return f"no kind that is known, {count:,} of it"

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 
-from agentgym_cli.capacity.gpus import GIB, GpuKind, gpu_kinds
+from agentgym_cli.capacity.gpus import GpuKind, gpu_kinds
 from agentgym_cli.capacity.verdict import Plan, Verdict, judge
 from agentgym_cli.errors import RecipeError
 from agentgym_cli.recipe.rules import broken_rules
 from agentgym_cli.recipe.schema.run import Run
-from agentgym_cli.verbs.changes import Change, experiments, larger_clusters, no_settings, spreads, with_keys
+from agentgym_cli.verbs.changes import Change, experiments, larger_clusters, spreads, with_keys
 from agentgym_cli.verbs.devices import layout_of
 from agentgym_cli.verbs.workload import plan_of
 
@@ -25,26 +25,24 @@ class Way:
 
     says: str
     overrides: tuple[str, ...]
-    """Keys that are set; empty for a larger kind of GPU alone, and for what is no setting."""
+    """Keys that are set; empty for a larger kind of GPU alone."""
     gpu: str | None
     """Kind of GPU to ask for; None keeps it."""
-    setting: bool
-    """False where no key of the run's engine sets it."""
 
 
 def fitting_ways(run: Run, plan: Plan) -> tuple[Way, ...]:
-    """Up to three ways to make a run fit, cheapest first, then one that is no setting; empty where it fits or nothing helps."""
-    if judge(plan).fits:
+    """Up to three ways to make a run fit, cheapest first; empty where it fits or nothing helps."""
+    if judge(plan).fits or (plan.kind.name == "cpu" and not plan.layout.local):
         return ()
     changes = list(spreads(run, plan))
     sets = (_cheapest(run, plan, changes), _cheapest(run, plan, [*changes, *experiments(run, plan)]), _more_gpus(run, plan))
     found = [_way(chosen) for chosen in dict.fromkeys(chosen for chosen in sets if chosen is not None)]
     found += [way for way in (_larger_gpu(run, plan),) if way is not None]
-    return (*found[:_MOST_WAYS], *_beyond(run, plan))
+    return tuple(found[:_MOST_WAYS])
 
 
 def _way(chosen: tuple[str, ...]) -> Way:
-    return Way(says=" ".join(map(_quoted, chosen)), overrides=chosen, gpu=None, setting=True)
+    return Way(says=" ".join(map(_quoted, chosen)), overrides=chosen, gpu=None)
 
 
 def _quoted(override: str) -> str:
@@ -103,18 +101,5 @@ def _larger_gpu(run: Run, plan: Plan) -> Way | None:
     for kind in gpu_kinds().values():
         verdict = _weighed(run, plan, kind) if kind.memory > plan.kind.memory else None
         if verdict is not None and verdict.fits:
-            return Way(says=f"{plan.layout.devices} x {kind.name} (--gpu {kind.name})", overrides=(), gpu=kind.name, setting=True)
+            return Way(says=f"{plan.layout.devices} x {kind.name} (--gpu {kind.name})", overrides=(), gpu=kind.name)
     return None
-
-
-def _beyond(run: Run, plan: Plan) -> tuple[Way, ...]:
-    """The cheapest set of what would help and no key of the engine sets."""
-    for chosen in sorted(_sets(list(no_settings(plan))), key=lambda chosen: sum(change.price for change in chosen)):
-        layout = replace(plan.layout, **{name: value for change in chosen for name, value in change.layout.items()})  # type: ignore[arg-type]
-        verdict = judge(replace(plan, layout=layout))
-        if verdict.fits:
-            host = 0 if verdict.training is None else verdict.training.host * layout.trainers
-            there = f" ({host / GIB:,.0f} GiB there)" if host else ""
-            says = f"keys of verl's own, which no estimate reads: {', '.join(change.beyond for change in chosen)}{there}"
-            return (Way(says=says, overrides=(), gpu=None, setting=False),)
-    return ()

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from agentgym_cli.capacity.gpus import GpuKind, gpu_kinds
-from agentgym_cli.capacity.layout import Layout, separate
+from agentgym_cli.capacity.layout import SHARE, Layout
 from agentgym_cli.capacity.measured import Evidence, Measured
 from agentgym_cli.capacity.money import Prices
 from agentgym_cli.recipe.rules import broken_rules
@@ -55,7 +55,7 @@ def _found(run: Run, main: Estimate) -> Iterator[_Elsewhere]:
             yield f"{number} x {kind.name}", other, kind, layout_of(other), True
     half = count // 2
     if run.train is not None and half >= parallel and not (count - half) % parallel:
-        apart = separate(count, trainers=half, tensor_parallel=parallel, per_machine=layout.per_machine)
+        apart = replace(layout, placement="separate", trainers=half, samplers=count - half, share=SHARE)
         yield f"{half} train, {count - half} sample", run, kind, apart, False
     for name in _BESIDE if kind.name in gpu_kinds() else ():
         if name != kind.name:

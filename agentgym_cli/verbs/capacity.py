@@ -14,6 +14,7 @@ from agentgym_cli.capacity.simulate import SimulatedSteps
 from agentgym_cli.capacity.verdict import Verdict, judge
 from agentgym_cli.errors import RecipeError
 from agentgym_cli.learn.schedules import spans
+from agentgym_cli.learn.verl.memory import memory_keys
 from agentgym_cli.recipe.data import find_data
 from agentgym_cli.recipe.layers import read_chain
 from agentgym_cli.recipe.resolve import Resolved, resolve
@@ -35,8 +36,6 @@ from agentgym_cli.verbs.workload import plan_of
 
 _GPU = "gpu"
 _HIGHEST = 1e9
-_PASS_TOKENS = "ppo_max_token_len_per_gpu"
-"""verl's own name for the tokens of a pass."""
 RATES = (0.1, 0.3, 0.5, 0.8)
 """Rates of success at which a success is priced where no run says one."""
 
@@ -133,7 +132,7 @@ def estimate_capacity(question: Question) -> CapacityAnswer:
         per_success=per_success(main.total, rates) if main.load.played else (),
         notes=(
             *notes,
-            *_other_passes(run),
+            *_verls_keys(run),
             *_no_settings(run, others),
             *_on_a_gpu(run, question),
             *_compared(measured),
@@ -167,11 +166,16 @@ def _no_settings(run: Run, others: Sequence[Alternative]) -> tuple[str, ...]:
     return tuple(f"{each.name}: not a setting of engine {run.engine.kind}" for each in others if not each.setting)
 
 
-def _other_passes(run: Run) -> tuple[str, ...]:
-    """That a recipe in verl's own words lets a pass have other tokens than the one context that is counted."""
-    if run.engine.kind != "verl" or run.cluster is None or not any(_PASS_TOKENS in key for key in run.cluster.verl):
+def _verls_keys(run: Run) -> tuple[str, ...]:
+    """What is taken of a recipe's keys in verl's own words, what is not, and that a pass shorter than a context is none."""
+    if run.engine.kind != "verl" or run.cluster is None:
         return ()
-    return (f"one context a pass is counted; the recipe sets {_PASS_TOKENS}",)
+    said, context = memory_keys(run.cluster), run.budgets.context_tokens
+    notes = [f"of verl's keys, read: {', '.join(said.read)}"] if said.read else []
+    notes += [f"of verl's keys, not read, whatever memory they take or save: {', '.join(said.unread)}"] if said.unread else []
+    if said.pass_tokens is not None and said.pass_tokens < context:
+        notes.append(f"verl ends a run at its first trajectory of more than the {said.pass_tokens:,} tokens of a pass; a context has {context:,}")
+    return tuple(notes)
 
 
 def _cut_short(run: Run, measured: Measured | None) -> tuple[str, ...]:

@@ -1,13 +1,14 @@
-"""What could be set otherwise in a run so that it needs less memory: keys of its recipe, each with a value. What no key sets is told apart."""
+"""What could be set otherwise in a run so that it needs less memory: keys of its recipe, each with a value."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import TypeVar
 
 from agentgym_cli.capacity.verdict import Plan
+from agentgym_cli.learn.verl.memory import FUSED, SHARE
 from agentgym_cli.recipe.schema.algorithms import OnlineSpec
 from agentgym_cli.recipe.schema.computing import ClusterSpec
 from agentgym_cli.recipe.schema.learning import LoraSpec, TrainSpec
@@ -15,11 +16,13 @@ from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.verbs.devices import machine_of, machines_of
 
 _MOST_GPUS = 1024
-_OFFLOADED = " ".join(f"verl.actor_rollout_ref.actor.fsdp_config.{part}_offload=true" for part in ("param", "optimizer"))
+_SHARES = (0.3, 0.7, 0.8, 0.9)
+"""Of a GPU that the sampler may be given in place of verl's own half."""
+_VERL = "cluster.verl"
 _RANK = 16
 _SLOTS = 16
 """Fewest episodes at work at once that are proposed to a run with many more."""
-Value = str | int | float | bool | LoraSpec
+Value = str | int | float | bool | tuple[str, ...] | LoraSpec
 Section = TypeVar("Section")
 
 
@@ -27,23 +30,29 @@ Section = TypeVar("Section")
 class Change:
     """Keys that are set together."""
 
-    keys: Mapping[str, Value] = field(default_factory=dict)
-    """Values by key; empty for what is no setting of the run's engine."""
+    keys: Mapping[str, Value]
+    """Values by key; of ``cluster.verl``, what is added."""
     price: int
     """What it costs beside memory, for ordering: 1 hardly anything, 10 another experiment."""
-    beyond: str = ""
-    """What it is, in words, where no key of the recipe's own sets it."""
-    layout: Mapping[str, bool] = field(default_factory=dict)
-    """What it changes of a layout, where no key sets it."""
 
     @property
     def overrides(self) -> tuple[str, ...]:
         """As they are said on a command line."""
-        return tuple(f"{key}={_said(value)}" for key, value in self.keys.items())
+        return tuple(text for key, value in self.keys.items() for text in _overrides(key, value))
 
     def excludes(self, other: Change) -> bool:
         """Whether both set the same key."""
-        return bool(self.keys.keys() & other.keys.keys())
+        return bool(self._set & other._set)
+
+    @property
+    def _set(self) -> frozenset[str]:
+        return frozenset(text.partition("=")[0] for text in self.overrides)
+
+
+def _overrides(key: str, value: Value) -> tuple[str, ...]:
+    if isinstance(value, tuple):
+        return tuple(f"verl.{text}" for text in value)
+    return (f"{key}={_said(value)}",)
 
 
 def _said(value: Value) -> str:
@@ -62,7 +71,8 @@ def with_keys(run: Run, keys: Mapping[str, Value]) -> Run:
 
 def _with(section: Section, path: list[str], value: Value) -> Section:
     assert is_dataclass(section) and not isinstance(section, type)
-    inner = value if len(path) == 1 else _with(getattr(section, path[0]), path[1:], value)
+    now = getattr(section, path[0])
+    inner = (now + value if isinstance(value, tuple) else value) if len(path) == 1 else _with(now, path[1:], value)
     return replace(section, **{path[0]: inner})
 
 
@@ -71,6 +81,7 @@ def spreads(run: Run, plan: Plan) -> Iterator[Change]:
     engine = run.engine
     if engine.kind != "local":
         yield from _parallel(run, plan)
+        yield from _on_verl(plan)
         return
     if run.train is not None:
         if not engine.activation_checkpointing:
@@ -90,6 +101,21 @@ def _parallel(run: Run, plan: Plan) -> Iterator[Change]:
             yield Change(keys={"cluster.tensor_parallel": count}, price=2 + place)
 
 
+def _on_verl(plan: Plan) -> Iterator[Change]:
+    """Where training state lies, how logits are made, and what the sampler takes."""
+    layout = plan.layout
+    for price, share in enumerate(_SHARES):
+        if share != layout.share:
+            yield Change(keys={_VERL: (f"{SHARE}={share}",)}, price=1 + price)
+    if plan.work is None:
+        return
+    if not layout.fused_head:
+        yield Change(keys={_VERL: (f"{FUSED}=true",)}, price=3)
+    for offload, price in (("optimizer", 2), ("all", 3), ("streamed", 6)):
+        if layout.offload != offload:
+            yield Change(keys={"cluster.offload": offload}, price=price)
+
+
 def experiments(run: Run, plan: Plan) -> Iterator[Change]:
     """What makes it another experiment."""
     train = run.train
@@ -101,7 +127,8 @@ def experiments(run: Run, plan: Plan) -> Iterator[Change]:
         return
     if run.engine.kind == "local" and run.engine.precision == "float32":
         yield Change(keys={"engine.precision": "bfloat16"}, price=7)
-    if isinstance(train.algorithm, OnlineSpec) and train.algorithm.kl_coefficient > 0:
+    # On verl the reference lies in the host's memory, so that no GPU has more room without it.
+    if run.engine.kind == "local" and isinstance(train.algorithm, OnlineSpec) and train.algorithm.kl_coefficient > 0:
         yield Change(keys=_without_reference(train.algorithm), price=8)
     if train.lora is None:
         yield Change(keys=_adapters(train), price=10)
@@ -127,14 +154,3 @@ def larger_clusters(run: Run) -> Iterator[Change]:
     for count in [*range(1, machine), *range(machine, _MOST_GPUS + 1, machine)]:
         if count > run.cluster.gpus:
             yield Change(keys=machines_of(count, machine), price=20)
-
-
-def no_settings(plan: Plan) -> Iterator[Change]:
-    """What keys of verl's own set, which no estimate reads."""
-    layout = plan.layout
-    if layout.local or plan.work is None:
-        return
-    if not layout.fused_head:
-        yield Change(beyond="logits in pieces (verl.actor_rollout_ref.model.use_fused_kernels=true)", layout={"fused_head": True}, price=1)
-    if not layout.offload:
-        yield Change(beyond=f"training state offloaded to the host ({_OFFLOADED})", layout={"offload": True}, price=5)

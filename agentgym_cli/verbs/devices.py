@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from agentgym_cli.capacity.architecture import ModelShape
 from agentgym_cli.capacity.gpus import GpuKind, find_gpu, gpu_kinds, smallest_gpu, this_machine
 from agentgym_cli.capacity.known_models import find_known, known_models, namesake
-from agentgym_cli.capacity.layout import MACHINE, Layout, colocated, one_process
+from agentgym_cli.capacity.layout import MACHINE, SHARE, Layout, colocated, one_process
 from agentgym_cli.capacity.model_config import read_shape
 from agentgym_cli.errors import RecipeError
+from agentgym_cli.learn.verl.memory import memory_keys
 from agentgym_cli.recipe.data import try_find
 from agentgym_cli.recipe.schema.computing import ClusterSpec
 from agentgym_cli.recipe.schema.run import Run
@@ -71,7 +73,17 @@ def layout_of(run: Run) -> Layout:
     if engine.kind == "local":
         return one_process(checkpointing=engine.activation_checkpointing, half=engine.precision == "bfloat16")
     cluster = _cluster(run)
-    return colocated(cluster.gpus, tensor_parallel=cluster.tensor_parallel, per_machine=max(1, cluster.gpus_per_node))
+    said = memory_keys(cluster)
+    spread = colocated(cluster.gpus, tensor_parallel=said.tensor_parallel, per_machine=max(1, cluster.gpus_per_node))
+    return replace(
+        spread,
+        checkpointing=said.checkpointing,
+        fused_head=said.fused_head,
+        offload=said.offload,
+        # A sampler that trains nothing beside it is started with vLLM's own share.
+        share=SHARE if run.train is None else said.share,
+        batched_tokens=said.batched_tokens,
+    )
 
 
 def _cluster(run: Run) -> ClusterSpec:

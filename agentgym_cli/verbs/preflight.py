@@ -59,7 +59,7 @@ def preflight(prepared: Prepared, progress: Progress, survey: Survey = visible_g
 def misfit(found: Estimate, ways: Sequence[Way]) -> RecipeError:
     """What is said of a run that does not fit, by ``train`` and by ``capacity``."""
     verdict, plan = found.verdict, found.plan
-    hint = f"{ways[0].says}; " if ways and ways[0].setting else ""
+    hint = f"{ways[0].says}; " if ways else ""
     return RecipeError(
         f"memory: expected at most {_mib(verdict.memory)} on {plan.kind.name}, got a peak of {_mib(verdict.peak)}: {verdict.lacking} does not fit",
         f"{hint}engine.memory_check=warn goes on all the same (docs/capacity.md)",

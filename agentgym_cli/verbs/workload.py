@@ -10,6 +10,7 @@ from agentgym_cli.capacity.service import NOTHING, Learning, Load, Services, ass
 from agentgym_cli.capacity.throughput import Resources
 from agentgym_cli.capacity.training import Workload
 from agentgym_cli.capacity.verdict import Plan, judge
+from agentgym_cli.learn.verl.memory import memory_keys
 from agentgym_cli.recipe.schema.algorithms import DpoSpec, OnlineSpec, PpoSpec
 from agentgym_cli.recipe.schema.learning import TrainSpec
 from agentgym_cli.recipe.schema.run import Run
@@ -43,11 +44,10 @@ def episodes_of(train: TrainSpec) -> int:
 
 
 def _work(run: Run, train: TrainSpec, shape: ModelShape, layout: Layout) -> Workload:
-    context = run.budgets.context_tokens
     adapters = 0 if train.lora is None else shape.adapter_parameters(train.lora.rank, train.lora.targets)
     every = shape.vector_parameters if train.parameters == "gains" else shape.parameters
     return Workload(
-        pass_tokens=max(context, run.engine.pass_tokens) if layout.local else context,
+        pass_tokens=_pass_tokens(run),
         trained=adapters or every,
         adapters=adapters,
         merged=0 if train.lora is None else shape.target_parameters(train.lora.targets),
@@ -55,6 +55,15 @@ def _work(run: Run, train: TrainSpec, shape: ModelShape, layout: Layout) -> Work
         reference=train.algorithm.kl_coefficient > 0,
         critic=isinstance(train.algorithm, PpoSpec),
     )
+
+
+def _pass_tokens(run: Run) -> int:
+    """Most tokens of one pass on one device: one context, or what a launch on verl is told in verl's words."""
+    context = run.budgets.context_tokens
+    if run.engine.kind == "local":
+        return max(context, run.engine.pass_tokens)
+    said = None if run.cluster is None else memory_keys(run.cluster).pass_tokens
+    return context if said is None else said
 
 
 def load_of(run: Run, plan: Plan, horizon: int, measured: Evidence | None) -> Load:
@@ -87,10 +96,13 @@ def services_of(run: Run, plan: Plan, load: Load, measured: Evidence | None) -> 
 def _learning(train: TrainSpec, plan: Plan, work: Workload) -> Learning:
     return Learning(
         passes=train.passes_per_step * (2.0 if work.critic else 1.0),
-        # Engines on GPUs compute the log-probabilities before the update again.
-        extra_passes=int(work.reference) + int(not plan.layout.local),
+        # Engines on GPUs compute the log-probabilities before the update again; a critic says its values before it learns.
+        extra_passes=int(work.reference) + int(work.critic) + int(not plan.layout.local),
         frozen=work.trained < plan.shape.parameters,
         updates=train.updates_per_step * train.passes_per_step,
+        learns=work.trained * (2 if work.critic else 1),
+        networks=2 if work.critic else 1,
+        reference=work.reference and not plan.layout.local and not work.adapters,
         pass_tokens=work.pass_tokens,
         # Of adapters alone, or of all weights, and of two moments.
         saved=4 * (work.adapters or plan.shape.parameters) + 8 * work.trained,

@@ -13,8 +13,10 @@ from agentgym_cli.capacity.gpus import find_gpu
 from agentgym_cli.capacity.layout import colocated, one_process
 from agentgym_cli.capacity.service import NOTHING, Learning, Load, Services, assumed_services
 from agentgym_cli.capacity.throughput import Resources, doublings, enough, step_time
+from agentgym_cli.recipe.schema.computing import Offload
 from tests.capacity.shapes import TINY, device, known
 
+OFFLOADS: tuple[Offload, ...] = ("none", "optimizer", "all", "streamed")
 LOAD = Load(
     episodes=8,
     in_flight=8,
@@ -115,6 +117,24 @@ def test_passes_that_are_many_wait_for_their_weights_by_hand() -> None:
     apart = assumed_services(TINY, device(), colocated(2, per_machine=1), load, dialect="textcraft", learning=learning)
     assert apart.update == pytest.approx(10 * found.update)
     assert apart.weight_sync == pytest.approx(1.0 + 360 / 1e10)
+
+
+def test_what_is_offloaded_crosses_to_the_host_by_hand() -> None:
+    load = replace(LOAD, prompt_tokens=0.0, observation_tokens=0.0)
+    learning = Learning(passes=1, extra_passes=2, frozen=False, updates=2, pass_tokens=24, saved=0, learns=180, networks=1, reference=True)
+    kept, moments, state, streamed = (
+        assumed_services(
+            TINY, replace(device(), flops=1e18, link=1e18), replace(colocated(2), offload=offload), load, dialect="textcraft", learning=learning
+        )
+        for offload in OFFLOADS
+    )
+    # 10 passes on each of 2, in which half of the reference's 180 numbers comes in float32 at 20 GB/s
+    assert kept.update == pytest.approx(10 * 360 / 20e9)
+    # moments of 90 numbers there and back, 8 bytes each; then also weights, twice there and back
+    assert moments.update - kept.update == pytest.approx(2 * 720 / 20e9)
+    assert state.update - moments.update == pytest.approx(4 * 360 / 20e9)
+    # in a pass the reference's share, the policy's three times (forward, back, before the update) and its gradients; two updates of 28 bytes a number
+    assert streamed.update == pytest.approx(10 * 5 * 360 / 20e9 + 2 * 28 * 180 / 50e9)
 
 
 def test_a_7b_model_over_two_machines_exchanges_57_gb_a_pass() -> None:

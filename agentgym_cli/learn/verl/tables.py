@@ -11,6 +11,16 @@ Row = tuple[str, str, Callable[[Asked], Value]]
 _KL_LOSS = {"k1": "kl", "k2": "mse", "k3": "low_var_kl"}
 _PRECISION = {"param_dtype": "fp32", "reduce_dtype": "fp32", "buffer_dtype": "fp32"}
 
+
+def _offloaded(section: str) -> tuple[Row, ...]:
+    """Of verl's three keys the last alone is about updates too: with the others all of a network is on the GPU while it is at work."""
+    return (
+        (f"{section}.param_offload", "cluster.offload", lambda a: a.cluster.offload == "all"),
+        (f"{section}.optimizer_offload", "cluster.offload", lambda a: a.cluster.offload in ("optimizer", "all")),
+        (f"{section}.offload_policy", "cluster.offload", lambda a: a.cluster.offload == "streamed"),
+    )
+
+
 _TRAINER: tuple[Row, ...] = (
     ("trainer.v1.trainer_mode", "our trainer, which is verl's synchronous one and says what it does", lambda _: LOOP),
     ("trainer.total_training_steps", "train.steps", lambda a: a.train.steps),
@@ -77,7 +87,7 @@ _ACTOR: tuple[Row, ...] = (
     ("actor_rollout_ref.actor.kl_loss_type", "train.algorithm.kl_estimate", lambda a: _KL_LOSS[a.algorithm.kl_estimate]),
     ("actor_rollout_ref.actor.use_dynamic_bsz", "passes are filled by tokens", lambda _: True),
     ("actor_rollout_ref.actor.ppo_max_token_len_per_gpu", "budgets.context_tokens: no trajectory is longer", lambda a: _pass_tokens(a)),
-    ("actor_rollout_ref.actor.fsdp_config.param_offload", "it stays on the GPU", lambda _: False),
+    *_offloaded("actor_rollout_ref.actor.fsdp_config"),
     ("actor_rollout_ref.ref.fsdp_config.param_offload", "the reference is asked once a step", lambda a: not a.rehearsal),
 )
 _ROLLOUT: tuple[Row, ...] = (
@@ -137,6 +147,7 @@ _CRITIC: tuple[Row, ...] = (
     ("critic.ppo_max_token_len_per_gpu", "as the actor's", lambda a: _pass_tokens(a)),
     # This one, which is no key of the reference, is what verl's trainer bounds a critic's passes by, forward and back; it is 32,768 by itself.
     ("critic.ppo_infer_max_token_len_per_gpu", "as the actor's", lambda a: _pass_tokens(a)),
+    *_offloaded("critic.fsdp"),
     ("critic.model.use_remove_padding", "flash attention, but for a rehearsal", lambda a: not a.rehearsal),
     ("critic.model.enable_gradient_checkpointing", "memory, but for a rehearsal", lambda a: not a.rehearsal),
     ("trainer.critic_warmup", "train.algorithm.critic_warmup_steps", lambda a: _first_of_policy(a.algorithm)),

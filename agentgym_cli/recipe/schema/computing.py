@@ -8,6 +8,7 @@ from pydantic import Field
 
 from agentgym_cli.recipe.schema.base import Count, Name, NonNegative, section
 
+Offload = Literal["none", "optimizer", "all", "streamed"]
 VerlKey = Annotated[str, Field(max_length=2000, pattern=r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z0-9_]+)*=.*$")]
 
 
@@ -50,6 +51,10 @@ class ClusterSpec:
     """Least memory of each GPU, in GiB; 0 takes any."""
     tensor_parallel: Count = 1
     """GPUs that share one copy of the policy while it samples."""
+    offload: Offload = "none"
+    """What of the training state lies in the memory of the GPUs' machine: ``optimizer`` its moments, ``all`` its weights too, both whenever their
+    network is not at work; ``streamed`` all of it during updates too, which the machine then makes: weights come to the GPU a layer at a time. A
+    frozen reference always lies there."""
     verl: tuple[VerlKey, ...] = ()
     """Further keys of verl's configuration as ``KEY=VALUE`` in its own words; they win over what this program sets. ``verl.KEY=VALUE`` on the
     command line adds one."""
