@@ -27,6 +27,7 @@ from agentgym_cli.env.dialect_schema import DialectSpec
 from agentgym_cli.episode.qualification.findings import CHECKS as POLICY_CHECKS
 from agentgym_cli.errors import AgentgymError, ExitCode
 from agentgym_cli.learn.verl import settings
+from agentgym_cli.learn.verl.sft.settings import sft_markdown
 from agentgym_cli.recipe import features
 from agentgym_cli.report import diagnosis, gate_file
 
@@ -198,6 +199,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "gate keys": gate_file.keys_table,
     "diagnosis rules": diagnosis.rules_table,
     "verl keys": settings.markdown,
+    "verl keys of sft": sft_markdown,
 }
 """Blocks other than help texts, by name."""
 

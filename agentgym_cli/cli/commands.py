@@ -109,7 +109,7 @@ def train(
         from agentgym_cli.cli.show_verl import show_settings
         from agentgym_cli.verbs.verl_place import resolved_settings
 
-        show_settings(resolved_settings(recipe, overrides or []), as_json=as_json)
+        show_settings(*resolved_settings(recipe, overrides or []), as_json=as_json)
     elif show:
         show_resolved(show_target(recipe, overrides or []), as_json=as_json)
     else:

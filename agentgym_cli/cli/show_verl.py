@@ -12,12 +12,10 @@ if TYPE_CHECKING:
     from agentgym_cli.learn.verl.settings import Setting
 
 
-def show_settings(found: Sequence[Setting], *, as_json: bool) -> None:
+def show_settings(found: Sequence[Setting], words: Sequence[str], *, as_json: bool) -> None:
     """Print settings in the order in which verl gets them. Lines may be longer than 80 columns: they are for copying."""
-    from agentgym_cli.learn.verl.settings import arguments
-
     if as_json:
         print_json([{"key": each.key, "value": each.value, "source": each.source} for each in found])
         return
-    for each, word in zip(found, arguments(found), strict=True):
+    for each, word in zip(found, words, strict=True):
         sys.stdout.write(f"{word}    # {each.source}\n")

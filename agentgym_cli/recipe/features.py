@@ -24,6 +24,8 @@ class Feature:
     asked: Callable[[Run], bool]
     engines: tuple[str, ...]
     """Engines that have it."""
+    instead: str | None = None
+    """How an engine that lacks it gets there all the same."""
 
 
 def _algorithm(kind: str) -> Callable[[Run], bool]:
@@ -41,7 +43,7 @@ FEATURES = (
     Feature(name="algorithm rloo", key=_KIND, asked=_algorithm("rloo"), engines=("local", "verl")),
     Feature(name="algorithm reinforce_plus_plus", key=_KIND, asked=_algorithm("reinforce_plus_plus"), engines=("local", "verl")),
     Feature(name="algorithm ppo", key=_KIND, asked=_algorithm("ppo"), engines=("local", "verl")),
-    Feature(name="algorithm sft", key=_KIND, asked=_algorithm("sft"), engines=("local",)),
+    Feature(name="algorithm sft", key=_KIND, asked=_algorithm("sft"), engines=("local", "verl")),
     Feature(name="algorithm dpo", key=_KIND, asked=_algorithm("dpo"), engines=("local",)),
     Feature(name="algorithm agentevol", key=_KIND, asked=_algorithm("agentevol"), engines=("local",)),
     Feature(
@@ -50,7 +52,19 @@ FEATURES = (
         asked=lambda run: run.train is not None and run.train.lora is not None,
         engines=("local",),
     ),
-    Feature(name="warm start", key=("warm_start",), asked=lambda run: run.warm_start is not None, engines=("local",)),
+    Feature(
+        name="evaluation in the middle of sft",
+        key=("evaluation", "every"),
+        asked=lambda run: run.evaluation.every is not None and _algorithm("sft")(run),
+        engines=("local",),
+    ),
+    Feature(
+        name="warm start",
+        key=("warm_start",),
+        asked=lambda run: run.warm_start is not None,
+        engines=("local",),
+        instead="train with algorithm sft, export the run, and start from its folder: policy.model.path=DIR",
+    ),
     Feature(
         name="training of gains alone",
         key=("train", "parameters"),
@@ -127,7 +141,8 @@ def lacking(run: Run) -> Iterator[tuple[KeyPath, str]]:
     engine = run.engine.kind
     for feature in FEATURES:
         if engine not in feature.engines and feature.asked(run):
-            yield feature.key, f"expected what engine {engine} can do, got {_value(run, feature)}; engine {listed(feature.engines)} can"
+            otherwise = f"; or {feature.instead}" if feature.instead else ""
+            yield feature.key, f"expected what engine {engine} can do, got {_value(run, feature)}; engine {listed(feature.engines)} can{otherwise}"
 
 
 def _value(run: Run, feature: Feature) -> str:

@@ -8,6 +8,7 @@ from agentgym_cli.recipe.addresses import address_problem
 from agentgym_cli.recipe.algorithm_rules import algorithm_rules
 from agentgym_cli.recipe.features import lacking
 from agentgym_cli.recipe.protocols import departures
+from agentgym_cli.recipe.schema.algorithms import SftSpec
 from agentgym_cli.recipe.schema.computing import ClusterSpec
 from agentgym_cli.recipe.schema.learning import FixedHorizon, HorizonSpec, IncrementHorizon, StagesHorizon, TrainSpec
 from agentgym_cli.recipe.schema.run import Run
@@ -160,6 +161,17 @@ def _cluster(run: Run) -> Iterator[Finding]:
         )
     if run.train is not None:
         yield from _batches(run.train, run.cluster)
+        yield from _imitated(run.train, run.cluster)
+
+
+def _imitated(train: TrainSpec, cluster: ClusterSpec) -> Iterator[Finding]:
+    """verl's supervised trainer is started by torchrun on this machine, without Ray."""
+    if not isinstance(train.algorithm, SftSpec):
+        return
+    if cluster.nodes != 1:
+        yield ("cluster", "nodes"), f"expected 1 with algorithm sft, which verl trains on one machine, got {cluster.nodes}"
+    if cluster.ray_address is not None:
+        yield ("cluster", "ray_address"), f"expected null with algorithm sft, which needs no Ray, got {cluster.ray_address}"
 
 
 def _batches(train: TrainSpec, cluster: ClusterSpec) -> Iterator[Finding]:

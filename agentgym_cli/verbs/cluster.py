@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,7 @@ from agentgym_cli.verbs.play import budget_of, infra_share
 from agentgym_cli.verbs.preflight import keep_estimate, keep_peak
 from agentgym_cli.verbs.prepare import Prepared
 from agentgym_cli.verbs.progress import Progress
-from agentgym_cli.verbs.recorder import Recorder
+from agentgym_cli.verbs.recorder import Recorder, loading
 from agentgym_cli.verbs.rehearsal import model_folder, rehearsal_model
 from agentgym_cli.verbs.schedules import evaluation_schedule, training_schedule
 from agentgym_cli.verbs.segment import Finished, open_segment
@@ -106,7 +105,7 @@ class Work:
                 progress=self._progress,
             ) as world,
             open_desk(self.take, host=desk_host(cluster), broken=self._broken) as desk,
-            self._loading(),
+            loading(self._recorder),
         ):
             keep_observed(prepared, world.observed)
             await self._run(world.urls, desk)
@@ -186,21 +185,6 @@ class Work:
         # verl reads an evaluation's rows once, and asks for them at each one: those of a resume must be whole where another follows.
         splits = left if launch.evaluate_only else self._limited()
         write_rows(Path(launch.evaluation_rows), evaluation_rows(splits, horizon=run.evaluation.horizon, limit=None))
-
-    @asynccontextmanager
-    async def _loading(self) -> AsyncIterator[None]:
-        """Load records into the store now and then, for whoever reads while the run lives."""
-
-        async def now_and_then() -> None:
-            while True:
-                await asyncio.sleep(1.0)
-                self._recorder.load_if_due()
-
-        task = asyncio.ensure_future(now_and_then())
-        try:
-            yield
-        finally:
-            task.cancel()
 
     def _broken(self, trouble: StoreError) -> None:
         self._end(trouble)

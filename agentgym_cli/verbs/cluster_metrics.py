@@ -26,6 +26,24 @@ NAMES = {
 _TIMES = ("timing_s/", "timing_per_token_ms/", "perf/")
 
 
+SFT_NAMES = {
+    "loss": "loss",
+    "grad_norm": "gradient_norm",
+    "learning_rate": "learning_rate",
+    "action_tokens": "action_tokens",
+    "step_seconds": "time/step_seconds",
+    "mfu": "time/verl/mfu",
+}
+"""The same of the supervised trainer, and of what is measured beside it."""
+_SAID_OTHERWISE = ("demonstrations", "lr")
+"""Compared with what was planned and not kept; verl's rate is the next update's."""
+
+
+def sft_metrics(values: Mapping[str, float | None]) -> dict[str, float | None]:
+    """The same of an update on demonstrations."""
+    return {SFT_NAMES.get(name) or _name(name): value for name, value in values.items() if name not in _SAID_OTHERWISE}
+
+
 def step_metrics(values: Mapping[str, float | None]) -> dict[str, float | None]:
     """A step's numbers under the names that reports read; others as ``verl/NAME``, times as ``time/verl/NAME``, since no digest may have them."""
     return {_name(name): value for name, value in values.items()}

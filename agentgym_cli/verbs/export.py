@@ -94,7 +94,7 @@ def _merged(home: Path, frozen: Frozen, step: int | None, folder: Path | None, d
     aside = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         aside.mkdir(parents=True)
-        merge(checkpoint.folder / "actor", aside, variables=variables_of(frozen.run))
+        merge(checkpoint.shards, aside, variables=variables_of(frozen.run))
         parameters = parameters_of(aside / WEIGHTS)
         generation = aside / "generation_config.json"
         known = json.loads(generation.read_text(encoding="utf-8")) if generation.is_file() else {}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -179,3 +181,19 @@ class Recorder:
             status=status,
             drift=self._drift,
         )
+
+
+@asynccontextmanager
+async def loading(recorder: Recorder) -> AsyncIterator[None]:
+    """Load records into the store now and then, for whoever reads while the run lives."""
+
+    async def now_and_then() -> None:
+        while True:
+            await asyncio.sleep(1.0)
+            recorder.load_if_due()
+
+    task = asyncio.ensure_future(now_and_then())
+    try:
+        yield
+    finally:
+        task.cancel()

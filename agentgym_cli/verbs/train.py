@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from agentgym_cli.errors import RecipeError
 from agentgym_cli.recipe.lock import require_engine
+from agentgym_cli.recipe.schema.algorithms import SftSpec
 from agentgym_cli.recipe.schema.learning import TrainSpec
 from agentgym_cli.recipe.stored_rules import asks_oracle, plays_training_tasks
 from agentgym_cli.verbs.degraded import InfraShare
@@ -48,6 +49,10 @@ def train_policy(request: Request, progress: Progress) -> Finished:
     estimate = preflight(prepared, progress)
     require_cheap_checks(prepared, progress)
     prepared = claim_folder(prepared, progress)
+    if prepared.run.engine.kind == "verl" and isinstance(spec.algorithm, SftSpec):
+        from agentgym_cli.verbs.imitation import imitate_on_cluster
+
+        return run_interruptible(imitate_on_cluster(prepared, spec, stored, estimate, progress), prepared.resume_command("train"))
     if prepared.run.engine.kind == "verl":
         from agentgym_cli.verbs.cluster import train_on_cluster
 

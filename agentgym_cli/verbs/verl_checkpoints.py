@@ -24,6 +24,8 @@ class VerlCheckpoint:
     step: int
     ranks: int
     """Training processes that wrote it; as many have to read it."""
+    shards: Path
+    """Folder of the weights: within ``folder`` where a critic may stand beside them, else ``folder`` itself."""
 
 
 def last_verl_checkpoint(folder: Path, *, digest: str) -> VerlCheckpoint | None:
@@ -56,8 +58,6 @@ def _complete(folder: Path, digest: str) -> list[VerlCheckpoint]:
 
 def _read(folder: Path, step: int, digest: str) -> VerlCheckpoint | None:
     place = folder / DIGEST_FILE
-    if not (folder / SHARDS).is_dir():
-        return None
     try:
         document = json.loads(place.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -66,4 +66,7 @@ def _read(folder: Path, step: int, digest: str) -> VerlCheckpoint | None:
         raise TrainerError(f"{place}: expected the digest of a checkpoint, got: {err}", f"remove {folder} to go on from the one before") from err
     if document.get("digest") != digest or document.get("step") != step:
         raise TrainerError(f"{place}: expected a checkpoint of this run at step {step}, got another's", "resume the run in its own folder")
-    return VerlCheckpoint(folder=folder, step=step, ranks=int(document["ranks"]))
+    shards = folder / str(document.get("shards", SHARDS))
+    if not shards.is_dir():  # what verl.trainer.max_actor_ckpt_to_keep removes: the shards, not their folder
+        return None
+    return VerlCheckpoint(folder=folder, step=step, ranks=int(document["ranks"]), shards=shards)

@@ -13,7 +13,7 @@ from agentgym_cli.errors import LockError, PolicyError, TrainerError
 from agentgym_cli.recipe.data import try_find
 from agentgym_cli.recipe.lock import installed_version
 from agentgym_cli.recipe.profiles import GpuSurvey, survey_gpus
-from agentgym_cli.recipe.schema.algorithms import PpoSpec
+from agentgym_cli.recipe.schema.algorithms import PpoSpec, SftSpec
 from agentgym_cli.recipe.schema.computing import ClusterSpec
 from agentgym_cli.recipe.schema.learning import TrainSpec
 from agentgym_cli.recipe.schema.run import Run
@@ -111,7 +111,8 @@ def _require_attention(run: Run, machine: Machine) -> None:
     other = run.cluster is not None and any("attn_implementation" in override for override in run.cluster.verl)
     if machine.flash_attention or (other and not critic):
         return
-    way_out = "" if critic else ", or verl.actor_rollout_ref.model.override_config.attn_implementation=sdpa"
+    section = "model" if run.train is not None and isinstance(run.train.algorithm, SftSpec) else "actor_rollout_ref.model"
+    way_out = "" if critic else f", or verl.{section}.override_config.attn_implementation=sdpa"
     raise LockError(
         f"engine verl: expected flash-attn to be installed{', which verl loads a critic with' if critic else ''}, got none",
         f"install it beside the stack (docs/gpu.md){way_out}",

@@ -7,9 +7,12 @@ from pathlib import Path
 
 from agentgym_cli.errors import RecipeError
 from agentgym_cli.learn.verl.asked import Launch
-from agentgym_cli.learn.verl.settings import Setting, settings
+from agentgym_cli.learn.verl.keys import REINFORCING
+from agentgym_cli.learn.verl.settings import Setting, arguments, settings
+from agentgym_cli.learn.verl.sft.keys import IMITATING
+from agentgym_cli.learn.verl.sft.settings import SftLaunch, sft_settings
 from agentgym_cli.recipe.resolve import resolve
-from agentgym_cli.recipe.schema.algorithms import OnlineSpec
+from agentgym_cli.recipe.schema.algorithms import OnlineSpec, SftSpec
 from agentgym_cli.recipe.schema.run import Run
 
 FOLDER = "verl"
@@ -75,16 +78,38 @@ def launch_of(
     )
 
 
+def sft_launch_of(*, name: str, model: str, folder: Path, resume_from: Path | None) -> SftLaunch:
+    """The same where demonstrations are learned."""
+    return SftLaunch(
+        name=name,
+        model=model,
+        demonstrations=str(folder / "demonstrations.jsonl"),
+        updates=str(folder / "updates.jsonl"),
+        checkpoints=str(folder / "checkpoints"),
+        resume_from=None if resume_from is None else str(resume_from),
+    )
+
+
 def settings_of(run: Run) -> tuple[Setting, ...]:
     """What a new run would tell verl, its folder as ``runs/NAME``. Raises RecipeError for a run that is none of verl's."""
-    if run.engine.kind != "verl" or run.train is None or not isinstance(run.train.algorithm, OnlineSpec):
+    if run.engine.kind != "verl" or run.train is None or not isinstance(run.train.algorithm, OnlineSpec | SftSpec):
         raise RecipeError(f"profile {run.profile}: expected engine verl and something to train, got engine {run.engine.kind}", "name it: profile=gpu")
     folder = Path(run.store.runs_dir) / "NAME" / FOLDER
     model = str(folder / "model") if rehearses(run) else run.policy.own_model.path
+    if isinstance(run.train.algorithm, SftSpec):
+        return sft_settings(run, sft_launch_of(name="NAME", model=model, folder=folder, resume_from=None))
     launch = launch_of(run, name="NAME", model=model, folder=folder, resume_from=None, evaluate_first=True, evaluate_only=False)
     return settings(run, launch)
 
 
-def resolved_settings(target: str, overrides: Sequence[str]) -> tuple[Setting, ...]:
-    """The same for a recipe and its overrides. Raises RecipeError."""
-    return settings_of(resolve(target, overrides).run)
+def words_of(run: Run, found: Sequence[Setting]) -> list[str]:
+    """Settings as words of the command line of the trainer that the run's algorithm needs."""
+    imitates = run.train is not None and isinstance(run.train.algorithm, SftSpec)
+    return arguments(found, keys=(IMITATING if imitates else REINFORCING).listed())
+
+
+def resolved_settings(target: str, overrides: Sequence[str]) -> tuple[tuple[Setting, ...], list[str]]:
+    """What verl would be told for a recipe and its overrides, as settings and as words, one for each. Raises RecipeError."""
+    run = resolve(target, overrides).run
+    found = settings_of(run)
+    return found, words_of(run, found)

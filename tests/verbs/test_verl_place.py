@@ -16,7 +16,7 @@ RECIPE = "textcraft_grpo.yaml"
 
 
 def test_a_line_is_a_word_of_verls_command_line_with_its_source(capsys: pytest.CaptureFixture[str]) -> None:
-    show_settings(resolved_settings(RECIPE, ["profile=gpu", "verl.trainer.log_val_generations=2"]), as_json=False)
+    show_settings(*resolved_settings(RECIPE, ["profile=gpu", "verl.trainer.log_val_generations=2"]), as_json=False)
     lines = capsys.readouterr().out.splitlines()
     assert "trainer.total_training_steps=330    # train.steps" in lines
     assert "+ray_kwargs.ray_init.address='local'    # cluster.ray_address, else a Ray of the run's own" in lines
@@ -25,7 +25,7 @@ def test_a_line_is_a_word_of_verls_command_line_with_its_source(capsys: pytest.C
 
 
 def test_the_same_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    show_settings(resolved_settings(RECIPE, ["profile=rehearsal"]), as_json=True)
+    show_settings(*resolved_settings(RECIPE, ["profile=rehearsal"]), as_json=True)
     found = {each["key"]: each["value"] for each in json.loads(capsys.readouterr().out)}
     assert found["actor_rollout_ref.rollout.n"] == 4
     assert found["trainer.logger"] == ["console"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -62,9 +63,29 @@ RESERVED = {
 them verl plays other episodes than those that are written down, or what it did is not found again."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keys:
+    """What one of verl's trainers can be told."""
+
+    file: Path
+    """As ``KNOWN``."""
+    open: tuple[str, ...]
+    """As ``OPEN``."""
+    reserved: Mapping[str, str | None]
+    """As ``RESERVED``."""
+
+    def listed(self) -> frozenset[str]:
+        """Keys that the trainer's reference has."""
+        return frozenset(self.file.read_text(encoding="utf-8").split())
+
+
+REINFORCING = Keys(file=KNOWN, open=OPEN, reserved=RESERVED)
+"""The trainer that reinforces."""
+
+
 def known_keys() -> frozenset[str]:
-    """Keys of verl 0.9.1."""
-    return frozenset(KNOWN.read_text(encoding="utf-8").split())
+    """Keys of verl 0.9.1, of the trainer that reinforces."""
+    return REINFORCING.listed()
 
 
 def installed_keys() -> frozenset[str] | None:
@@ -76,16 +97,16 @@ def installed_keys() -> frozenset[str] | None:
     return frozenset(key for key in _leaves(yaml.safe_load(text)) if not key.endswith("_target_"))
 
 
-def unknown(key: str, keys: frozenset[str]) -> str | None:
-    """``expected ..., got ...`` for a key that verl does not have; None for one that it has or that an open section takes."""
-    if key in keys or in_open_section(key):
+def unknown(key: str, keys: frozenset[str], *, sections: Sequence[str] = OPEN) -> str | None:
+    """``expected ..., got ...`` for a key that verl does not have; None for one that it has or that one of the open ``sections`` takes."""
+    if key in keys or in_open_section(key, sections):
         return None
     return f"expected a key of verl {VERSION}, got {shown(key)}{asked(key, sorted(keys), before='; ')}"
 
 
-def in_open_section(key: str) -> bool:
+def in_open_section(key: str, sections: Sequence[str] = OPEN) -> bool:
     """Whether verl hands the key on without knowing it."""
-    return any(key == section or key.startswith(f"{section}.") for section in OPEN)
+    return any(key == section or key.startswith(f"{section}.") for section in sections)
 
 
 def _leaves(node: object, path: str = "") -> Iterator[str]:

@@ -19,6 +19,10 @@ from agentgym_cli.learn.verl.plugin import LAUNCHER
 from agentgym_cli.recipe.resolve import whole_environment
 
 MODULE = "verl.trainer.main_ppo"
+MEMORY_HINT = (
+    "lower actor_rollout_ref.rollout.gpu_memory_utilization or raise cluster.tensor_parallel (sampling), "
+    "lower actor_rollout_ref.actor.ppo_max_token_len_per_gpu (training); agentgym capacity RECIPE shows what each needs"
+)
 MARK = "AGENTGYM_LAUNCH"
 """Variable that every process of one launch has, with the launch's own value: what has it is ours to end, and nothing else is."""
 MARK_FILE = "launch"
@@ -87,7 +91,26 @@ def new_mark() -> str:
     return uuid4().hex
 
 
-async def run_verl(arguments: Sequence[str], *, folder: Path, variables: Mapping[str, str], log: Path, watch: Watch, weigh: Weigh) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """What is started: one of verl's trainers."""
+
+    words: tuple[str, ...]
+    """Of the command line, between the interpreter and what the trainer is told."""
+    memory: str
+    """What to do where it does not fit in memory."""
+
+
+async def run_verl(
+    arguments: Sequence[str],
+    *,
+    folder: Path,
+    variables: Mapping[str, str],
+    log: Path,
+    watch: Watch,
+    weigh: Weigh,
+    program: Program | None = None,
+) -> None:
     """Run verl to its end; whatever happens, none of its processes is left behind.
 
     Args:
@@ -95,11 +118,13 @@ async def run_verl(arguments: Sequence[str], *, folder: Path, variables: Mapping
         variables: set beside the environment of this process; the launch's own mark, where it is among them, is one that no other launch has.
         log: gets all output.
         weigh: how much memory is taken, asked now and then.
+        program: None is the trainer that reinforces.
 
     Raises:
         TrainerError: verl failed, or a phase stood still.
         AgentgymError: what a worker ended the run with.
     """
+    program = program or Program(words=("-m", MODULE), memory=MEMORY_HINT)
     told = {MARK: new_mark(), **variables}
     mark = told[MARK]
     await end_left_over(folder)
@@ -107,8 +132,7 @@ async def run_verl(arguments: Sequence[str], *, folder: Path, variables: Mapping
     with log.open("ab") as output:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
-            "-m",
-            MODULE,
+            *program.words,
             *arguments,
             cwd=folder,
             env={**whole_environment(), **told, LAUNCHER: str(os.getpid())},
@@ -129,7 +153,7 @@ async def run_verl(arguments: Sequence[str], *, folder: Path, variables: Mapping
     if isinstance(ended, str):
         raise TrainerError(f"verl: {ended}; its processes were ended", f"{log} has what they said; agentgym train RUN --resume goes on")
     if ended:
-        raise failure_of(log, ended)
+        raise failure_of(log, ended, memory=program.memory)
 
 
 async def _weigh_now_and_then(weigh: Weigh, mark: str, watch: Watch) -> None:
@@ -151,7 +175,7 @@ async def _until_over(process: asyncio.subprocess.Process, watch: Watch) -> int 
     return None
 
 
-def failure_of(log: Path, code: int) -> TrainerError:
+def failure_of(log: Path, code: int, *, memory: str) -> TrainerError:
     """What verl's output says about its end."""
     with log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
@@ -159,11 +183,7 @@ def failure_of(log: Path, code: int) -> TrainerError:
     said = next((match for line in reversed(lines) if (match := _ERROR.match(re.sub(r"^\(.*?\)\s*", "", line)))), None)
     words = f"{said[1]}: {said[2][:300]}" if said else next((line[:300] for line in reversed(lines) if line), "nothing")
     if any(_MEMORY.search(line) for line in lines):
-        return TrainerError(
-            f"verl: expected to fit in memory, got {words}",
-            "lower actor_rollout_ref.rollout.gpu_memory_utilization or raise cluster.tensor_parallel (sampling), "
-            "lower actor_rollout_ref.actor.ppo_max_token_len_per_gpu (training); agentgym capacity RECIPE shows what each needs",
-        )
+        return TrainerError(f"verl: expected to fit in memory, got {words}", memory)
     return TrainerError(f"verl: expected exit status 0, got {code}: {words}", f"{log} has all that it said; agentgym train RUN --resume goes on")
 
 

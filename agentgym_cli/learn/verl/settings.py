@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from agentgym_cli.errors import RecipeError
 from agentgym_cli.learn.verl.asked import Asked, Launch, Value, Verbatim
-from agentgym_cli.learn.verl.keys import RESERVED, known_keys, unknown
+from agentgym_cli.learn.verl.keys import REINFORCING, Keys, known_keys, unknown
 from agentgym_cli.learn.verl.tables import EVERY, rows_of
 from agentgym_cli.recipe.schema.computing import ClusterSpec
 from agentgym_cli.recipe.schema.run import Run
@@ -37,15 +37,16 @@ def settings(run: Run, launch: Launch) -> tuple[Setting, ...]:
     return tuple(found.values())
 
 
-def own_settings(cluster: ClusterSpec) -> tuple[Setting, ...]:
+def own_settings(cluster: ClusterSpec, keys: Keys = REINFORCING) -> tuple[Setting, ...]:
     """Keys of verl's that a recipe sets itself. Raises RecipeError for one that verl does not have, or that a launch cannot leave to others."""
     found = []
+    listed = keys.listed()
     for number, override in enumerate(cluster.verl):
         key, _, text = override.partition("=")
-        if (problem := unknown(key, known_keys())) is not None:
+        if (problem := unknown(key, listed, sections=keys.open)) is not None:
             raise RecipeError(f"cluster.verl[{number}]: {problem}", "agentgym train RECIPE --show-verl prints every key that is set")
-        if key in RESERVED:
-            field = RESERVED[key]
+        if key in keys.reserved:
+            field = keys.reserved[key]
             hint = "leave it to the launch" if field is None else f"{field} says it in the recipe"
             raise RecipeError(f"cluster.verl[{number}]: expected a key that schedule and records do not hang on, got {key!r}", hint)
         found.append(Setting(key=key, value=Verbatim(text), source=f"cluster.verl[{number}]"))
@@ -80,12 +81,12 @@ def table() -> Iterator[tuple[str, str]]:
         yield key, source
 
 
-def markdown() -> str:
-    """The table as Markdown: each field and the keys that it sets."""
+def markdown(found: Iterable[tuple[str, str]] | None = None) -> str:
+    """The table, or another one like it, as Markdown: each field and the keys that it sets."""
     keys: dict[str, list[str]] = {}
-    for key, source in table():
+    for key, source in table() if found is None else found:
         keys.setdefault(source, []).append(f"`{key}`")
-    rows = [f"| {_marked(source)} | {', '.join(found)} |" for source, found in keys.items()]
+    rows = [f"| {_marked(source)} | {', '.join(named)} |" for source, named in keys.items()]
     return "\n".join(["| from | verl's keys |", "|---|---|", *rows]) + "\n"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -17,6 +16,7 @@ from verl.utils import tensordict_utils
 
 from agentgym_cli.learn.verl import estimator
 from agentgym_cli.learn.verl.asked import LOOP
+from agentgym_cli.learn.verl.numbers import numbers
 from agentgym_cli.learn.verl.setup import DIGEST_FILE, Setup, setup_of_loops
 from agentgym_cli.recipe.frozen_file import read_frozen
 from agentgym_cli.recipe.schema.algorithms import OnlineSpec
@@ -141,18 +141,6 @@ class CheckpointDigest(CheckpointCallback):
         aside.write_text(json.dumps(document, sort_keys=True) + "\n", encoding="utf-8")
         aside.replace(place)
         say_once(setup.desk, "checkpoint", step=int(global_step), path=checkpoint_dir)
-
-
-def numbers(metrics: dict[str, Any]) -> dict[str, float | None]:
-    """Metrics as plain numbers; one that is not finite is None, what is no number is left out."""
-    found: dict[str, float | None] = {}
-    for name, value in metrics.items():
-        try:
-            number = float(value)
-        except (TypeError, ValueError):
-            continue
-        found[name] = number if math.isfinite(number) else None
-    return found
 
 
 def register() -> None:

@@ -69,7 +69,7 @@ def test_episodes_that_keep_ending_are_a_sign_of_life() -> None:
 def test_what_verl_said_last_is_the_reason(tmp_path: Path, said: str, message: str, hint: str) -> None:
     log = tmp_path / "verl.log"
     log.write_text(said)
-    failure = failure_of(log, 1)
+    failure = failure_of(log, 1, memory=launch.MEMORY_HINT)
     assert message in failure.message
     assert failure.hint is not None and hint in failure.hint
 
