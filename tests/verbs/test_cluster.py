@@ -220,7 +220,7 @@ async def test_what_a_worker_cannot_go_on_with_ends_the_run_and_the_first_reason
 
 
 async def test_a_resume_evaluates_only_what_is_left(tmp_path: Path) -> None:
-    last = VerlCheckpoint(folder=tmp_path, step=3, ranks=1)
+    last = VerlCheckpoint(folder=tmp_path, step=3, ranks=1, shards=tmp_path)
     async with working(tmp_path, found=last) as (work, prepared):
         ids = [episode.id for episode in work._evaluation("eval_after", 3)]
         assert {name: len(tasks) for name, tasks in work.left_to_evaluate().items()} == {"test": 2}
@@ -232,13 +232,13 @@ async def test_a_resume_evaluates_only_what_is_left(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("every", ["null", "3"])
 async def test_in_the_middle_no_evaluation_comes_first(tmp_path: Path, every: str) -> None:
-    async with working(tmp_path, f"evaluation.every={every}", found=VerlCheckpoint(folder=tmp_path, step=2, ranks=1)) as (work, _):
+    async with working(tmp_path, f"evaluation.every={every}", found=VerlCheckpoint(folder=tmp_path, step=2, ranks=1, shards=tmp_path)) as (work, _):
         assert work.left_to_evaluate() == {}
 
 
 async def test_promise_01_an_evaluation_in_the_middle_that_a_kill_cut_short_comes_first(tmp_path: Path) -> None:
     # verl writes its checkpoint before it evaluates.
-    last = VerlCheckpoint(folder=tmp_path, step=2, ranks=1)
+    last = VerlCheckpoint(folder=tmp_path, step=2, ranks=1, shards=tmp_path)
     async with working(tmp_path, "evaluation.every=2", found=last) as (work, prepared):
         assert {name: len(tasks) for name, tasks in work.left_to_evaluate().items()} == {"test": 2}
         done = {episode.id: "failure" for episode in work._evaluation("eval_during", 2)}
