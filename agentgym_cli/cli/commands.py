@@ -27,6 +27,12 @@ Database = Annotated[Path | None, typer.Option("--store", help="Store file; the 
 AllowDrift = Annotated[
     bool, typer.Option("--allow-drift", help="Go on although files or packages are not as frozen or locked; every report says so.")
 ]
+RayAddress = Annotated[
+    str | None, typer.Option("--ray-address", help="HOST:PORT of a running Ray cluster; sets cluster.ray_address.", show_default=False)
+]
+RayJob = Annotated[
+    str | None, typer.Option("--ray-job", help="Train on the cluster whose job server is at this address: http://HEAD:8265.", show_default=False)
+]
 AllowDegraded = Annotated[bool, typer.Option("--allow-degraded", help="Exit 0 although the infra share is above the recipe's limit.")]
 
 
@@ -83,6 +89,8 @@ def train(
     resume: Resume = False,
     show: Annotated[bool, typer.Option("--show", help="Print the resolved run and its horizon stages, and exit.")] = False,
     show_verl: Annotated[bool, typer.Option("--show-verl", help="Print every key that verl would be told, and exit.")] = False,
+    ray_address: RayAddress = None,
+    ray_job: RayJob = None,
     as_json: AsJson = False,
     runs_dir: RunsDir = None,
     store: Database = None,
@@ -98,7 +106,7 @@ def train(
 
     request = Request(
         target=recipe,
-        overrides=overrides or [],
+        overrides=[*(overrides or []), *([] if ray_address is None else [f"cluster.ray_address={ray_address}"])],
         resume=resume,
         runs_dir=runs_dir,
         database=store,
@@ -109,9 +117,15 @@ def train(
         from agentgym_cli.cli.show_verl import show_settings
         from agentgym_cli.verbs.verl_place import resolved_settings
 
-        show_settings(*resolved_settings(recipe, overrides or []), as_json=as_json)
+        show_settings(*resolved_settings(recipe, request.overrides), as_json=as_json)
     elif show:
-        show_resolved(show_target(recipe, overrides or []), as_json=as_json)
+        show_resolved(show_target(recipe, request.overrides), as_json=as_json)
+    elif ray_job is not None:
+        from agentgym_cli.cli.live import stderr_progress
+        from agentgym_cli.verbs.ray_job import one_place, train_as_job
+
+        one_place(as_json=as_json, ray_address=ray_address)
+        raise typer.Exit(train_as_job(request, ray_job, stderr_progress()))
     else:
         run_and_report(train_policy, request, as_json=as_json)
 

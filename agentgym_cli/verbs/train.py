@@ -20,6 +20,7 @@ from agentgym_cli.verbs.preflight import keep_estimate, keep_peak, preflight
 from agentgym_cli.verbs.prepare import Prepared, prepare
 from agentgym_cli.verbs.progress import Progress
 from agentgym_cli.verbs.qualify import Weigh, require_cheap_checks
+from agentgym_cli.verbs.ray_checks import require_ray
 from agentgym_cli.verbs.recorder import Recorder
 from agentgym_cli.verbs.request import Request
 from agentgym_cli.verbs.schedules import evaluation_schedule
@@ -45,6 +46,7 @@ def train_policy(request: Request, progress: Progress) -> Finished:
     if prepared.run.engine.kind == "verl":
         settings_of(prepared.run)
         require_launchable(prepared)
+        require_ray(prepared.run)
     stored = read_stored(prepared, progress)
     estimate = preflight(prepared, progress)
     require_cheap_checks(prepared, progress)

@@ -13,6 +13,7 @@ from agentgym_cli.errors import LockError, PolicyError, TrainerError
 from agentgym_cli.recipe.data import try_find
 from agentgym_cli.recipe.lock import installed_version
 from agentgym_cli.recipe.profiles import GpuSurvey, survey_gpus
+from agentgym_cli.recipe.resolve import whole_environment
 from agentgym_cli.recipe.schema.algorithms import PpoSpec, SftSpec
 from agentgym_cli.recipe.schema.computing import ClusterSpec
 from agentgym_cli.recipe.schema.learning import TrainSpec
@@ -164,9 +165,10 @@ def _checkpoints(train: TrainSpec, *, done: int) -> int:
 
 def desk_host(cluster: ClusterSpec) -> str:
     """Address at which workers reach the launcher: this machine's own on the way to the Ray cluster. Raises TrainerError."""
-    if cluster.ray_address is None or (cluster.ray_address == "auto" and cluster.nodes == 1):
+    named = whole_environment().get("RAY_ADDRESS") if cluster.ray_address == "auto" else cluster.ray_address
+    if cluster.ray_address is None or (named in (None, "auto") and cluster.nodes == 1):
         return "127.0.0.1"
-    host, _, port = cluster.ray_address.rpartition("//")[2].rpartition(":")
+    host, _, port = (named or "auto").rpartition("//")[2].rpartition(":")
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as way:  # connecting a datagram socket sends nothing
             way.connect((host, int(port)))
