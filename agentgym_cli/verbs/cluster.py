@@ -13,7 +13,7 @@ from agentgym_cli.episode.types import Outcome, ScheduledEpisode, Task
 from agentgym_cli.errors import AgentgymError, Degraded, Interrupted, StoreError, TrainerError
 from agentgym_cli.learn.schedules import horizon_at, stage_at, tasks_at
 from agentgym_cli.learn.verl.asked import Launch
-from agentgym_cli.learn.verl.launch import MARK, Watch, host_bytes, new_mark, run_verl
+from agentgym_cli.learn.verl.launch import MARK, Watch, host_bytes, new_mark, run_verl, tested_bounds
 from agentgym_cli.learn.verl.rows import TRAIN, evaluation_rows, training_rows, write_rows
 from agentgym_cli.learn.verl.settings import arguments, settings
 from agentgym_cli.learn.verl.setup import Setup, write_loops
@@ -74,7 +74,7 @@ class Work:
         self._induced: dict[str, bool] = {}
         self._causes: dict[str, str] = {}
         self._budget = budget_of(prepared.run, history.spent)
-        self.watch = Watch(now=asyncio.get_running_loop().time(), recovery=prepared.run.retry.recovery_seconds)
+        self.watch = Watch(now=asyncio.get_running_loop().time(), recovery=prepared.run.retry.recovery_seconds, tested=tested_bounds())
         self._done = 0 if found is None else found.step
         self.infra: InfraShare = infra_share(prepared.run, history)
 

@@ -38,6 +38,8 @@ _TAIL_BYTES = 200_000
 _MEMORY = re.compile(r"(?:CUDA )?out of memory|OutOfMemoryError|No available memory for the cache blocks|ray\.exceptions\.OutOfMemory", re.IGNORECASE)
 _ERROR = re.compile(r"^(?:\S+ )?(?:\w+\.)*(\w*(?:Error|Exception)): (.+)$")
 START = "start"
+BOUND = "AGENTGYM_TEST_BOUND"
+"""Variable ``PHASE=SECONDS``: another bound of one phase, for tests of what happens behind it."""
 PLAYED = ("episodes", "evaluation")
 """Phases in which episodes may wait for their world."""
 
@@ -61,6 +63,8 @@ class Watch:
     """Seconds for which episodes wait while their world is down; a worker says so when they are over."""
     peak_bytes: int = 0
     """The most memory that was found taken so far."""
+    tested: Mapping[str, float] = field(default_factory=dict)
+    """Bounds of phases in a test."""
 
     def mark(self, phase: str, step: int, now: float) -> None:
         """A phase begins, and the one before it is over."""
@@ -73,6 +77,8 @@ class Watch:
 
     def bound(self) -> float:
         """Most seconds that the present phase may go without a word."""
+        if self.phase in self.tested:
+            return self.tested[self.phase]
         if self.phase == START:
             return START_SECONDS
         known = sorted(self.seconds.get(self.phase, ()))
@@ -83,7 +89,18 @@ class Watch:
         """What stands still, in a sentence; None while nothing does."""
         if now - self.now <= self.bound():
             return None
-        return f"phase {self.phase!r} of step {self.step}: expected it to go on within {self.bound():.0f} s, got no sign for {now - self.now:.0f} s"
+        return f"{self.where()}: expected it to go on within {self.bound():.0f} s, got no sign for {now - self.now:.0f} s"
+
+
+    def where(self) -> str:
+        """The present phase, for a sentence."""
+        return f"phase {self.phase!r} of step {self.step}"
+
+
+def tested_bounds() -> dict[str, float]:
+    """What a test says in ``BOUND``; nothing else says any."""
+    phase, _, seconds = whole_environment().get(BOUND, "").partition("=")
+    return {phase: float(seconds)} if seconds else {}
 
 
 def new_mark() -> str:
@@ -153,7 +170,7 @@ async def run_verl(
     if isinstance(ended, str):
         raise TrainerError(f"verl: {ended}; its processes were ended", f"{log} has what they said; agentgym train RUN --resume goes on")
     if ended:
-        raise failure_of(log, ended, memory=program.memory)
+        raise failure_of(log, ended, memory=program.memory, during=watch.where())
 
 
 async def _weigh_now_and_then(weigh: Weigh, mark: str, watch: Watch) -> None:
@@ -175,16 +192,16 @@ async def _until_over(process: asyncio.subprocess.Process, watch: Watch) -> int 
     return None
 
 
-def failure_of(log: Path, code: int, *, memory: str) -> TrainerError:
-    """What verl's output says about its end."""
+def failure_of(log: Path, code: int, *, memory: str, during: str) -> TrainerError:
+    """What verl's output says about its end, which came ``during`` a phase."""
     with log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
         lines = [line.strip() for line in file.read().decode(errors="replace").splitlines()]
     said = next((match for line in reversed(lines) if (match := _ERROR.match(re.sub(r"^\(.*?\)\s*", "", line)))), None)
     words = f"{said[1]}: {said[2][:300]}" if said else next((line[:300] for line in reversed(lines) if line), "nothing")
     if any(_MEMORY.search(line) for line in lines):
-        return TrainerError(f"verl: expected to fit in memory, got {words}", memory)
-    return TrainerError(f"verl: expected exit status 0, got {code}: {words}", f"{log} has all that it said; agentgym train RUN --resume goes on")
+        return TrainerError(f"verl: expected {during} to fit in memory, got {words}", memory)
+    return TrainerError(f"verl: expected exit status 0, got {code} in {during}: {words}", f"{log} has all that it said; agentgym train RUN --resume goes on")
 
 
 async def end_left_over(folder: Path) -> None:

@@ -61,15 +61,15 @@ def test_episodes_that_keep_ending_are_a_sign_of_life() -> None:
             "to fit in memory, got OutOfMemoryError",
             "gpu_memory_utilization",
         ),
-        ("Traceback:\n  x\nValueError: bad shape\nmore words", "exit status 0, got 1: ValueError: bad shape", "log"),
-        ("something odd\n", "exit status 0, got 1: something odd", "log"),
-        ("", "exit status 0, got 1: nothing", "log"),
+        ("Traceback:\n  x\nValueError: bad shape\nmore words", "exit status 0, got 1 in phase 'update' of step 3: ValueError: bad shape", "log"),
+        ("something odd\n", "exit status 0, got 1 in phase 'update' of step 3: something odd", "log"),
+        ("", "exit status 0, got 1 in phase 'update' of step 3: nothing", "log"),
     ],
 )
 def test_what_verl_said_last_is_the_reason(tmp_path: Path, said: str, message: str, hint: str) -> None:
     log = tmp_path / "verl.log"
     log.write_text(said)
-    failure = failure_of(log, 1, memory=launch.MEMORY_HINT)
+    failure = failure_of(log, 1, memory=launch.MEMORY_HINT, during="phase 'update' of step 3")
     assert message in failure.message
     assert failure.hint is not None and hint in failure.hint
 
@@ -136,7 +136,7 @@ async def test_the_memory_of_a_launch_is_that_of_all_its_processes() -> None:
 
 async def test_a_launch_that_fails_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     stand_in(monkeypatch, tmp_path, "raise RuntimeError('no actor')")
-    with pytest.raises(TrainerError, match="got 1: RuntimeError: no actor"):
+    with pytest.raises(TrainerError, match="got 1 in phase 'start' of step 0: RuntimeError: no actor"):
         await run(tmp_path, Watch(now=asyncio.get_running_loop().time()))
 
 
@@ -196,3 +196,15 @@ def test_a_process_ends_with_the_launcher_that_started_it() -> None:
         launcher.kill()
         # The pipe is the child's too: it ends when the child has.
         assert launcher.stdout.read() == ""
+
+
+def test_a_test_bounds_one_phase_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(launch.BOUND, "weights to servers=5")
+    watch = Watch(now=0.0, tested=launch.tested_bounds())
+    watch.mark("weights to servers", 2, 10.0)
+    assert watch.stalled(15.0) is None
+    assert watch.stalled(16.0) == "phase 'weights to servers' of step 2: expected it to go on within 5 s, got no sign for 6 s"
+    watch.mark("checkpoint", 2, 16.0)
+    assert watch.bound() == 600.0
+    monkeypatch.delenv(launch.BOUND)
+    assert launch.tested_bounds() == {}
