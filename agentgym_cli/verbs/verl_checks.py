@@ -19,6 +19,7 @@ from agentgym_cli.recipe.schema.computing import ClusterSpec
 from agentgym_cli.recipe.schema.learning import TrainSpec
 from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.verbs.devices import shape_of
+from agentgym_cli.verbs.gpu_use import require_unused_gpus
 from agentgym_cli.verbs.prepare import Prepared
 from agentgym_cli.verbs.verl_checkpoints import last_verl_checkpoint
 from agentgym_cli.verbs.verl_place import FOLDER, rehearses
@@ -64,6 +65,8 @@ def require_launchable(prepared: Prepared) -> None:
         desk_host(run.cluster)
     machine = look(prepared.folder.absolute(), rehearsal=rehearses(run))
     require_machine(run, machine, shape=shape, model=model, done=0 if found is None else found.step)
+    if run.cluster is not None:
+        require_unused_gpus(run.cluster)
 
 
 def require_machine(run: Run, machine: Machine, *, shape: ModelShape, model: Path | None, done: int = 0) -> None:
@@ -88,6 +91,11 @@ def require_machine(run: Run, machine: Machine, *, shape: ModelShape, model: Pat
     if cluster.ray_address is None:
         _require_one_machine(cluster)
         _require_gpus(cluster, machine.gpus)
+    if cluster.nodes > 1 and run.env.urls is None:
+        raise TrainerError(
+            f"env.urls: expected addresses that all {cluster.nodes} machines reach, got a world that is served on this one, for it alone",
+            "agentgym serve WORLD --host ADDRESS, then env.urls=[http://ADDRESS:PORT]",
+        )
     _require_attention(run, machine)
     if model is None:
         name = run.policy.own_model.path

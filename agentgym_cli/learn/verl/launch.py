@@ -91,7 +91,6 @@ class Watch:
             return None
         return f"{self.where()}: expected it to go on within {self.bound():.0f} s, got no sign for {now - self.now:.0f} s"
 
-
     def where(self) -> str:
         """The present phase, for a sentence."""
         return f"phase {self.phase!r} of step {self.step}"
@@ -201,7 +200,9 @@ def failure_of(log: Path, code: int, *, memory: str, during: str) -> TrainerErro
     words = f"{said[1]}: {said[2][:300]}" if said else next((line[:300] for line in reversed(lines) if line), "nothing")
     if any(_MEMORY.search(line) for line in lines):
         return TrainerError(f"verl: expected {during} to fit in memory, got {words}", memory)
-    return TrainerError(f"verl: expected exit status 0, got {code} in {during}: {words}", f"{log} has all that it said; agentgym train RUN --resume goes on")
+    return TrainerError(
+        f"verl: expected exit status 0, got {code} in {during}: {words}", f"{log} has all that it said; agentgym train RUN --resume goes on"
+    )
 
 
 async def end_left_over(folder: Path) -> None:
