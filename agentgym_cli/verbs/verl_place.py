@@ -71,7 +71,7 @@ def launch_of(
         evaluation_rows=str(folder / "rows-evaluation.jsonl"),
         loops=str(folder / "loops.yaml"),
         checkpoints=str(folder / "checkpoints"),
-        resume_from=None if resume_from is None else str(resume_from),
+        resume_from=None if resume_from is None else str(resume_from.absolute()),
         evaluate_first=evaluate_first,
         evaluate_only=evaluate_only,
         variables={**variables_of(run), **(variables or {})},
@@ -86,7 +86,7 @@ def sft_launch_of(*, name: str, model: str, folder: Path, resume_from: Path | No
         demonstrations=str(folder / "demonstrations.jsonl"),
         updates=str(folder / "updates.jsonl"),
         checkpoints=str(folder / "checkpoints"),
-        resume_from=None if resume_from is None else str(resume_from),
+        resume_from=None if resume_from is None else str(resume_from.absolute()),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +11,7 @@ from agentgym_cli.cli.show_verl import show_settings
 from agentgym_cli.errors import RecipeError
 from agentgym_cli.recipe.layers import override_layer
 from agentgym_cli.recipe.resolve import resolve
-from agentgym_cli.verbs.verl_place import rehearses, resolved_settings, settings_of
+from agentgym_cli.verbs.verl_place import launch_of, rehearses, resolved_settings, settings_of, sft_launch_of
 
 RECIPE = "textcraft_grpo.yaml"
 
@@ -57,3 +58,13 @@ def test_what_verl_is_told_is_in_the_digest() -> None:
 def test_what_is_no_key_and_value_is_refused(wrong: str) -> None:
     with pytest.raises(RecipeError, match=r"cluster\.verl"):
         resolve(RECIPE, ["profile=gpu", f"cluster.verl={json.dumps([wrong])}"], installed=lambda _: "1")
+
+
+def test_a_run_that_is_named_from_here_goes_on_from_a_checkpoint_that_is_found_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # verl's processes work in another folder, on a cluster in any.
+    monkeypatch.chdir(tmp_path)
+    run = resolve(RECIPE, ["profile=rehearsal"]).run
+    found = Path("runs/a/verl/checkpoints/global_step_2")
+    launch = launch_of(run, name="a", model="m", folder=Path("/f"), resume_from=found, evaluate_first=False, evaluate_only=False)
+    lesson = sft_launch_of(name="a", model="m", folder=Path("/f"), resume_from=found)
+    assert launch.resume_from == lesson.resume_from == f"{tmp_path}/runs/a/verl/checkpoints/global_step_2"
