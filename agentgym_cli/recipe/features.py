@@ -50,6 +50,12 @@ FEATURES = (
         name="low-rank adapters",
         key=("train", "lora"),
         asked=lambda run: run.train is not None and run.train.lora is not None,
+        engines=("local", "verl"),
+    ),
+    Feature(
+        name="low-rank adapters in sft",
+        key=("train", "lora"),
+        asked=lambda run: run.train is not None and run.train.lora is not None and _algorithm("sft")(run),
         engines=("local",),
     ),
     Feature(
@@ -132,6 +138,12 @@ FEATURES = (
         engines=("local", "verl"),
     ),
     Feature(name="turn format words", key=("prompt", "turn_format"), asked=lambda run: run.prompt.turn_format == "words", engines=("local",)),
+    Feature(
+        name="asynchronous training",
+        key=("cluster", "max_staleness"),
+        asked=lambda run: run.cluster is not None and run.cluster.max_staleness > 0,
+        engines=("verl",),
+    ),
     Feature(name="cluster", key=("cluster",), asked=lambda run: run.cluster is not None, engines=("verl",)),
 )
 

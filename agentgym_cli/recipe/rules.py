@@ -162,6 +162,7 @@ def _cluster(run: Run) -> Iterator[Finding]:
     if run.train is not None:
         yield from _batches(run.train, run.cluster)
         yield from _imitated(run.train, run.cluster)
+        yield from _whole_alpha(run.train)
 
 
 def _imitated(train: TrainSpec, cluster: ClusterSpec) -> Iterator[Finding]:
@@ -172,6 +173,14 @@ def _imitated(train: TrainSpec, cluster: ClusterSpec) -> Iterator[Finding]:
         yield ("cluster", "nodes"), f"expected 1 with algorithm sft, which verl trains on one machine, got {cluster.nodes}"
     if cluster.ray_address is not None:
         yield ("cluster", "ray_address"), f"expected null with algorithm sft, which needs no Ray, got {cluster.ray_address}"
+    if cluster.max_staleness:
+        yield ("cluster", "max_staleness"), f"expected 0 with algorithm sft, which plays no step ahead, got {cluster.max_staleness}"
+
+
+def _whole_alpha(train: TrainSpec) -> Iterator[Finding]:
+    """verl takes whole numbers alone."""
+    if train.lora is not None and not train.lora.alpha.is_integer():
+        yield ("train", "lora", "alpha"), f"expected a whole number with engine verl, got {train.lora.alpha:g}"
 
 
 def _batches(train: TrainSpec, cluster: ClusterSpec) -> Iterator[Finding]:

@@ -18,7 +18,8 @@ NAMES = {
     "agentgym/logp_difference_max": "logp_difference_max",
     "agentgym/trajectories": "trajectories",
     "agentgym/padding": "padding_rows",
-    "training/off_policy/trajectory_staleness/max": "policy_age_max",
+    "agentgym/policy_age_max": "policy_age_max",
+    "agentgym/policy_age_mean": "policy_age_mean",
     "timing_s/step": "time/step_seconds",
     "timing_s/gen": "time/play_seconds",
 }

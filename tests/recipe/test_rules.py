@@ -51,6 +51,7 @@ def complaint(path: str, *overrides: str) -> str:
         ("cluster.nodes=3", "train.tasks_per_step: expected episodes of an update that 24 GPUs can share, got 64 (32 tasks / 1 updates x 2)"),
         ("cluster.tensor_parallel=3", "cluster.tensor_parallel: expected a divisor of the 8 GPUs of a node, got 3"),
         ("train.parameters=gains", "train.parameters: expected what engine verl can do, got gains; engine local can"),
+        ("train.lora={rank: 4, alpha: 0.5}", "train.lora.alpha: expected a whole number with engine verl, got 0.5"),
         ("prompt.turn_format=words", "prompt.turn_format: expected what engine verl can do, got words; engine local can"),
         ("evaluation.horizon=4000", "evaluation.horizon: expected at most 3276 turns"),
     ],
@@ -59,7 +60,9 @@ def test_a_batch_that_the_engine_cannot_divide_and_a_feature_that_it_lacks_are_r
     assert text in complaint(write_recipe(tmp_path, VERL), override)
 
 
-@pytest.mark.parametrize("override", ["train.updates_per_step=4", "cluster.nodes=2", "cluster.gpus_per_node=0", "cluster.tensor_parallel=4"])
+@pytest.mark.parametrize(
+    "override", ["train.updates_per_step=4", "cluster.nodes=2", "cluster.gpus_per_node=0", "cluster.tensor_parallel=4", "cluster.max_staleness=2"]
+)
 def test_batches_that_divide_are_accepted(tmp_path: Path, override: str) -> None:
     assert made(write_recipe(tmp_path, VERL), override).run.engine.kind == "verl"
 
@@ -153,7 +156,7 @@ def test_departures_from_a_claimed_protocol_are_warnings(tmp_path: Path, overrid
 
 
 def test_every_feature_names_a_key_of_the_recipe_and_an_engine(tmp_path: Path) -> None:
-    run = made(write_recipe(tmp_path)).run
+    run = made(write_recipe(tmp_path, VERL)).run
     for feature in FEATURES:
         value: object = run
         for part in feature.key:

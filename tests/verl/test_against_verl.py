@@ -11,7 +11,7 @@ import torch
 
 from agentgym_cli.episode.types import Trajectory
 from agentgym_cli.learn.local import learning_rate_at
-from agentgym_cli.learn.losses import policy_loss, reference_kl
+from agentgym_cli.learn.losses import importance_weight, policy_loss, reference_kl
 from agentgym_cli.learn.verl.seam import Played
 from agentgym_cli.recipe.resolve import resolve
 from agentgym_cli.recipe.schema.algorithms import GrpoSpec, RlooSpec
@@ -19,6 +19,7 @@ from agentgym_cli.verbs.verl_place import settings_of
 
 pytestmark = [pytest.mark.verl, pytest.mark.filterwarnings("ignore")]
 core_algos: Any = pytest.importorskip("verl.trainer.ppo.core_algos")
+protocol: Any = pytest.importorskip("verl.protocol")
 estimator: Any = pytest.importorskip("agentgym_cli.learn.verl.estimator")
 loop: Any = pytest.importorskip("agentgym_cli.learn.verl.loop")
 GROUP, LENGTH = 4, 6
@@ -123,9 +124,9 @@ class Numbers(dict[str, Any]):
         return self[name]
 
 
-def verls_loss(logp: torch.Tensor, made: Any, advantages: torch.Tensor, mode: str) -> torch.Tensor:
+def verls_loss(logp: torch.Tensor, made: Any, advantages: torch.Tensor, mode: str, *, weights: torch.Tensor | None = None) -> torch.Tensor:
     config = Numbers(clip_ratio=0.2, clip_ratio_low=0.2, clip_ratio_high=0.2, clip_ratio_c=1e9, global_batch_info={})
-    loss, _ = core_algos.compute_policy_loss_vanilla(made.old, logp, advantages, made.mask.long(), mode, config)
+    loss, _ = core_algos.compute_policy_loss_vanilla(made.old, logp, advantages, made.mask.long(), mode, config, rollout_is_weights=weights)
     return loss  # type: ignore[no-any-return]
 
 
@@ -134,6 +135,27 @@ def test_the_clipped_surrogate_is_the_same() -> None:
     advantages = torch.randn(made.logp.shape, generator=torch.Generator().manual_seed(2))
     mine = policy_loss(made.logp, made.old, advantages, made.mask, 0.2).surrogate / made.mask.sum()
     torch.testing.assert_close(verls_loss(made.logp, made, advantages, "token-mean"), mine)
+
+
+@pytest.mark.parametrize("cap", [1.0, 1.5, 2.0])
+def test_the_truncated_importance_correction_is_the_same(cap: float) -> None:
+    run = resolve("textcraft_grpo.yaml", ["profile=rehearsal", f"train.importance_cap={cap}"]).run
+    prefix = "algorithm.rollout_correction."
+    told = {each.key.removeprefix(prefix): each.value for each in settings_of(run) if each.key.startswith(prefix)}
+    made = batch(WHOLE)
+    sampled = made.old + 0.8 * torch.randn(made.old.shape, generator=torch.Generator().manual_seed(4))
+    advantages = torch.randn(made.logp.shape, generator=torch.Generator().manual_seed(5))
+    corrections: Any = pytest.importorskip("verl.trainer.ppo.rollout_corr_helper")
+    given = protocol.DataProto.from_dict(
+        tensors={"old_log_probs": made.old, "rollout_log_probs": sampled, "response_mask": made.mask.long()},
+    )
+    corrected, _ = corrections.compute_rollout_correction_and_add_to_batch(given, told)
+    theirs = verls_loss(made.logp, made, advantages, "token-mean", weights=corrected.batch["rollout_is_weights"])
+    weight = importance_weight(made.old, sampled, cap=cap)
+    assert 0 < int((weight[made.mask] == cap).sum()) < int(made.mask.sum()), "some are capped and some are not"
+    mine = policy_loss(made.logp, made.old, advantages, made.mask, 0.2, weight=weight).surrogate / made.mask.sum()
+    torch.testing.assert_close(theirs, mine)
+    torch.testing.assert_close(corrected.batch["response_mask"].bool(), made.mask)
 
 
 def test_the_mean_over_episodes_is_the_same() -> None:

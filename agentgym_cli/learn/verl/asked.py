@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from agentgym_cli.recipe.schema.algorithms import OnlineSpec
 from agentgym_cli.recipe.schema.computing import ClusterSpec
-from agentgym_cli.recipe.schema.learning import TrainSpec
+from agentgym_cli.recipe.schema.learning import LoraSpec, TrainSpec
 from agentgym_cli.recipe.schema.run import Run
 
 
@@ -23,6 +23,8 @@ LOOP = "agentgym"
 """What our agent loop, trainer and advantages are registered under."""
 PADDING_ROW = 128
 """Tokens of a row with which verl fills a batch up in place of an episode that failed (its ``SYNTHETIC_PADDING_SEQ_LEN``); a pass must hold it."""
+ASYNC = "agentgym_async"
+"""What our asynchronous trainer is registered under."""
 NO_DUAL_CLIP = 1e9
 """verl's third clip, of negative advantages from below (arXiv 1912.09729), which the formulas here do not have, moved out of reach."""
 
@@ -72,6 +74,11 @@ class Asked:
         algorithm = self.train.algorithm
         assert isinstance(algorithm, OnlineSpec), "what learns from stored data is refused for this engine"
         return algorithm
+
+    @property
+    def lora(self) -> LoraSpec:
+        assert self.train.lora is not None, "only adapters have these rows"
+        return self.train.lora
 
     @property
     def rehearsal(self) -> bool:

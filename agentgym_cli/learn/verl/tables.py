@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from agentgym_cli.learn.verl.asked import LOOP, NO_DUAL_CLIP, PADDING_ROW, Asked, Value
+from agentgym_cli.learn.verl.asked import ASYNC, LOOP, NO_DUAL_CLIP, PADDING_ROW, Asked, Value
 from agentgym_cli.recipe.schema.algorithms import GrpoSpec, OnlineSpec, PpoSpec
 
 Row = tuple[str, str, Callable[[Asked], Value]]
@@ -22,7 +22,9 @@ def _offloaded(section: str) -> tuple[Row, ...]:
 
 
 _TRAINER: tuple[Row, ...] = (
-    ("trainer.v1.trainer_mode", "our trainer, which is verl's synchronous one and says what it does", lambda _: LOOP),
+    ("trainer.v1.trainer_mode", "cluster.max_staleness", lambda a: ASYNC if a.cluster.max_staleness else LOOP),
+    ("trainer.v1.sampler.custom_sampler.path", "a step learns from what is scheduled for it", lambda _: "pkg://agentgym_cli.learn.verl.buffer"),
+    ("trainer.v1.sampler.custom_sampler.name", "a step learns from what is scheduled for it", lambda _: "StepBuffer"),
     ("trainer.total_training_steps", "train.steps", lambda a: a.train.steps),
     ("trainer.total_epochs", "the rows are the whole schedule", lambda _: 1),
     ("trainer.save_freq", "train.checkpoint_every", lambda a: a.train.checkpoint_every),
@@ -89,6 +91,12 @@ _ACTOR: tuple[Row, ...] = (
     ("actor_rollout_ref.actor.ppo_max_token_len_per_gpu", "budgets.context_tokens: no trajectory is longer", lambda a: _pass_tokens(a)),
     *_offloaded("actor_rollout_ref.actor.fsdp_config"),
     ("actor_rollout_ref.ref.fsdp_config.param_offload", "the reference is asked once a step", lambda a: not a.rehearsal),
+)
+_ADAPTERS: tuple[Row, ...] = (
+    ("actor_rollout_ref.model.lora_rank", "train.lora", lambda a: a.lora.rank),
+    ("actor_rollout_ref.model.lora_alpha", "train.lora", lambda a: int(a.lora.alpha)),
+    ("actor_rollout_ref.model.target_modules", "train.lora", lambda a: a.lora.targets),
+    ("actor_rollout_ref.rollout.load_format", "only adapters are sent to vLLM, which reads the model itself", lambda _: "safetensors"),
 )
 _ROLLOUT: tuple[Row, ...] = (
     ("actor_rollout_ref.rollout.name", "the sampler", lambda _: "vllm"),
@@ -178,7 +186,7 @@ _REHEARSED_RAY: tuple[Row, ...] = (
 )
 """A Ray of the run's own in a rehearsal: a cluster that runs already has what it has, and Ray refuses to be told."""
 _REHEARSED_CRITIC: tuple[Row, ...] = (("critic.model.override_config.attn_implementation", "no flash attention on a CPU", lambda _: "sdpa"),)
-EVERY: tuple[Row, ...] = (*_TRAINER, *_DATA, *_ACTOR, *_ROLLOUT, *_ALGORITHM, *_CRITIC, *_REHEARSAL, *_REHEARSED_RAY, *_REHEARSED_CRITIC)
+EVERY: tuple[Row, ...] = (*_TRAINER, *_DATA, *_ACTOR, *_ADAPTERS, *_ROLLOUT, *_ALGORITHM, *_CRITIC, *_REHEARSAL, *_REHEARSED_RAY, *_REHEARSED_CRITIC)
 """All rows that there are, in order."""
 
 
@@ -186,6 +194,7 @@ def rows_of(asked: Asked) -> list[Row]:
     """The rows that a run needs; of two with the same key the later one counts."""
     critic = isinstance(asked.algorithm, PpoSpec)
     rows: list[Row] = [*_TRAINER, *_DATA, *_ACTOR, *_ROLLOUT, *_ALGORITHM]
+    rows += _ADAPTERS if asked.train.lora is not None else ()
     rows += _CRITIC if critic else ()
     rows += _REHEARSAL if asked.rehearsal else ()
     rows += _REHEARSED_RAY if asked.rehearsal and asked.cluster.ray_address is None else ()

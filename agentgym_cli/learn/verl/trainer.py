@@ -1,4 +1,4 @@
-"""verl's synchronous trainer, which says in which phase it is, what each step measured, and what each checkpoint belongs to."""
+"""verl's trainers, which play the schedule step by step and say in which phase they are, what each step measured, what a checkpoint belongs to."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from typing import Any
 from uuid import uuid4
 
 import numpy as np
+import torch
 import transfer_queue as tq
 from verl.trainer.ppo.checkpoint_callback import CheckpointCallback
 from verl.trainer.ppo.v1.trainer_base import register_trainer
 from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from verl.utils import tensordict_utils
+from verl.utils.dataset.rl_dataset import collate_fn
 
 from agentgym_cli.learn.verl import estimator
-from agentgym_cli.learn.verl.asked import LOOP
+from agentgym_cli.learn.verl.ages import Runs, ages, versions_of
+from agentgym_cli.learn.verl.asked import ASYNC, LOOP
 from agentgym_cli.learn.verl.numbers import numbers
 from agentgym_cli.learn.verl.setup import DIGEST_FILE, Setup, setup_of_loops
 from agentgym_cli.recipe.frozen_file import read_frozen
@@ -31,20 +34,33 @@ def _setup(config: Any) -> Setup:
 
 
 class ToldTrainer(PPOTrainerSync):
-    """The trainer that ``trainer.v1.trainer_mode`` names; for verl itself its mode is ``sync``."""
+    """The trainer that ``trainer.v1.trainer_mode`` names where nothing is played ahead; for verl itself its mode is ``sync``."""
 
     def __init__(self, config: Any) -> None:
         self._setup_told = _setup(config)
         config.trainer.v1.trainer_mode = "sync"
         super().__init__(config)
-        train = read_frozen(Path(self._setup_told.frozen)).run.train
-        assert train is not None and isinstance(train.algorithm, OnlineSpec), "the launcher starts nothing else"
+        run = read_frozen(Path(self._setup_told.frozen)).run
+        train, cluster = run.train, run.cluster
+        assert train is not None and cluster is not None and isinstance(train.algorithm, OnlineSpec), "the launcher starts nothing else"
+        self._ahead = cluster.max_staleness
         estimator.register(train.algorithm)
 
     def on_init_end(self) -> None:
         """The first weights go to the servers."""
         self._mark("first weights")
         super().on_init_end()
+
+    def on_train_begin(self) -> None:
+        """The steps that are played ahead of the first one begin."""
+        super().on_train_begin()
+        for step in range(self.global_steps, self.global_steps + self._ahead):
+            self._play(step)
+
+    def prepare_step(self) -> dict[str, Any]:
+        """Begin to play the step, or the last of those that are played ahead of it: every step is played once."""
+        self._play(self.global_steps + self._ahead)
+        return {}
 
     def on_step_begin(self) -> None:
         """A step's episodes are played."""
@@ -79,15 +95,9 @@ class ToldTrainer(PPOTrainerSync):
     def _validate(self) -> dict[str, float]:
         """Play an evaluation. Its numbers are in the store, by our accounting; verl's own would need a trajectory of every episode, failed or not."""
         played = 0
-        for batch_dict in self.val_dataloader:
-            batch_dict["uid"] = np.array([str(uuid4()) for _ in range(len(batch_dict["raw_prompt"]))], dtype=object)
-            batch = tensordict_utils.get_tensordict(batch_dict)
-            tensordict_utils.assign_non_tensor_data(batch, "global_steps", self.global_steps)
-            tensordict_utils.assign_non_tensor_data(batch, "validate", True)
-            tags = [{"is_prompt": True, "status": "pending", "global_steps": self.global_steps} for _ in range(len(batch))]
-            tq.kv_batch_put(keys=list(batch["uid"]), partition_id="val", tags=tags)
-            self.agent_loop_manager.generate_sequences(batch)
-            done, _ = self.replay_buffer.sample(global_steps=self.global_steps, partition_id="val", batch_size=len(batch))
+        for rows in self.val_dataloader:
+            count = self._submit(rows, "val", self.global_steps)
+            done, _ = self.replay_buffer.sample(global_steps=self.global_steps, partition_id="val", batch_size=count)
             played += len(done.keys)
             if done.keys:
                 tq.kv_clear(keys=done.keys, partition_id=done.partition_id)
@@ -100,13 +110,39 @@ class ToldTrainer(PPOTrainerSync):
             raise RuntimeError(f"step {self.global_steps}: expected a trajectory, got none")
         return super()._balance_batch(batch, metrics, *args, **kwargs)
 
+    def _play(self, step: int) -> None:
+        """Hand the rows of a scheduled step to the agent loops; the schedule ends with the last step."""
+        if step <= self.total_training_steps:
+            size = int(self.config.data.train_batch_size)
+            self._submit(collate_fn([self.train_dataset[place] for place in range((step - 1) * size, step * size)]), "train", step)
+
+    def _submit(self, rows: dict[str, Any], partition: str, step: int) -> int:
+        """Have rows played, and return how many there are."""
+        count = len(rows["raw_prompt"])
+        rows["uid"] = np.array([str(uuid4()) for _ in range(count)], dtype=object)
+        batch = tensordict_utils.get_tensordict(rows)
+        tensordict_utils.assign_non_tensor_data(batch, "global_steps", step)
+        if partition == "val":
+            tensordict_utils.assign_non_tensor_data(batch, "validate", True)
+        tags = [{"is_prompt": True, "status": "pending", "global_steps": step}] * count
+        tq.kv_batch_put(keys=list(batch["uid"]), partition_id=partition, tags=tags)
+        self.agent_loop_manager.generate_sequences(batch)
+        return count
+
     def _compute_old_log_prob(self, batch: Any, metrics: dict[str, Any]) -> Any:
         batch = super()._compute_old_log_prob(batch, metrics=metrics)
         fields = ["old_log_probs", "rollout_log_probs", "response_mask"]
-        data = tq.kv_batch_get(keys=batch.keys, partition_id=batch.partition_id, select_fields=fields)
-        padded = {name: data[name].to_padded_tensor(0.0) for name in fields}
-        apart = (padded["old_log_probs"] - padded["rollout_log_probs"]).abs()[padded["response_mask"].bool()]
-        metrics["agentgym/logp_difference_max"] = float(apart.max()) if apart.numel() else None
+        data = tq.kv_batch_get(keys=batch.keys, partition_id=batch.partition_id, select_fields=[*fields, "extra_fields"])
+        sampled = [getattr(each, "data", each)["policy_versions"] for each in data["extra_fields"]]
+        old, rollout, mask = (data[name].to_padded_tensor(0.0) for name in fields)
+        newest = _sampled_by(self.global_steps - 1, mask.bool(), sampled)
+        apart = (old - rollout).abs()[newest]
+        # Where verl is told to take the sampler's for the trainer's (bypass_mode), nothing is compared.
+        compared = apart.numel() and not self.config.algorithm.rollout_correction.bypass_mode
+        metrics["agentgym/logp_difference_max"] = float(apart.max()) if compared else None
+        real = [runs for runs, tag in zip(sampled, batch.tags, strict=True) if not tag.get("is_padding", False)]
+        if (found := ages(real, newest=self.global_steps - 1)) is not None:
+            metrics |= {"agentgym/policy_age_max": found.oldest, "agentgym/policy_age_mean": found.mean}
         return batch
 
     def step(self, metrics: dict[str, Any], timing_raw: dict[str, float]) -> Any:
@@ -130,6 +166,32 @@ class ToldTrainer(PPOTrainerSync):
         say_once(self._setup_told.desk, "mark", phase=phase, step=int(self.global_steps))
 
 
+class AsyncTrainer(ToldTrainer):
+    """The same where steps are played ahead: as verl's ``colocate_async``, it stops the servers for an update and lets them go on behind it.
+
+    For verl its mode is ``sync`` too: of episodes in flight a checkpoint has nothing, and a resume plays them again as the schedule has them.
+    """
+
+    def on_sample_end(self) -> None:
+        """The servers stop. They send requests back, so that an episode knows that it waits for new weights."""
+        self.checkpoint_manager.abort_replicas(reject_request=True)
+        super().on_sample_end()
+
+    def on_step_end(self) -> None:
+        """The servers go on, with new weights."""
+        super().on_step_end()
+        self.checkpoint_manager.resume_generation_replicas()
+
+
+def _sampled_by(version: int, action_mask: torch.Tensor, sampled: list[Runs]) -> torch.Tensor:
+    """Which action tokens the weights of step ``version`` sampled; bool, (trajectories, tokens). verl's padding rows have no action token."""
+    found = torch.zeros_like(action_mask)
+    for row, runs in enumerate(sampled):
+        if action_mask[row].any():
+            found[row][action_mask[row]] = torch.tensor([each == version for each in versions_of(runs)])
+    return found
+
+
 class CheckpointDigest(CheckpointCallback):
     """Puts the run's digest beside a checkpoint that verl has written, and says so."""
 
@@ -144,5 +206,6 @@ class CheckpointDigest(CheckpointCallback):
 
 
 def register() -> None:
-    """Make the trainer known to verl under our name."""
+    """Make the trainers known to verl under our names."""
     register_trainer(LOOP)(ToldTrainer)
+    register_trainer(ASYNC)(AsyncTrainer)

@@ -55,6 +55,10 @@ class ClusterSpec:
     """What of the training state lies in the memory of the GPUs' machine: ``optimizer`` its moments, ``all`` its weights too, both whenever their
     network is not at work; ``streamed`` all of it during updates too, which the machine then makes: weights come to the GPU a layer at a time. A
     frozen reference always lies there."""
+    max_staleness: NonNegative = 0
+    """Optimizer steps that may lie between the weights that sample a token and those that learn from it. 0 plays each step's episodes between two
+    updates (verl's trainer ``sync``). More plays those of so many coming steps ahead, while the slow ones of the present step are waited for, and an
+    update interrupts them (``colocate_async``)."""
     verl: tuple[VerlKey, ...] = ()
     """Further keys of verl's configuration as ``KEY=VALUE`` in its own words; they win over what this program sets. ``verl.KEY=VALUE`` on the
     command line adds one."""

@@ -109,7 +109,8 @@ class TrainSpec:
     """Times that one step's trajectories are gone through, each time in other minibatches."""
     importance_cap: Annotated[float, Field(ge=1)] | None = None
     """Truncated importance correction for a sampler that is not quite the trainer: each token's loss is multiplied by the trainer's probability over
-    the sampler's before the step, at most this much, and ratios are taken to the trainer's. None takes ratios to the sampler's, without a weight."""
+    the sampler's before the step, at most this much, and ratios are taken to the trainer's. None takes ratios to the sampler's, on verl to the
+    trainer's, without a weight."""
     max_gradient_norm: Positive = 1.0
     """Gradients are scaled down to this norm, in one optimizer update."""
     weight_decay: Annotated[float, Field(ge=0)] = 0.0

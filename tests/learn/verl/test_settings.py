@@ -10,6 +10,7 @@ from agentgym_cli.errors import RecipeError
 from agentgym_cli.learn.verl.asked import Launch, Value, Verbatim
 from agentgym_cli.learn.verl.keys import OPEN, RESERVED, known_keys, unknown
 from agentgym_cli.learn.verl.settings import Setting, arguments, own_settings, settings, table
+from agentgym_cli.recipe.freeze import freeze
 from agentgym_cli.recipe.resolve import resolve
 from agentgym_cli.recipe.schema.computing import ClusterSpec
 
@@ -96,6 +97,35 @@ def test_a_key_in_verls_own_words_wins_and_is_spelled_as_it_was() -> None:
     assert got["actor_rollout_ref.actor.optim.lr"] == "3e-7"
     words = arguments([Setting(key="actor_rollout_ref.rollout.gpu_memory_utilization", value=Verbatim("0.6"), source="")])
     assert words == ["actor_rollout_ref.rollout.gpu_memory_utilization=0.6"]
+
+
+@pytest.mark.parametrize(("staleness", "mode"), [(0, "agentgym"), (1, "agentgym_async"), (3, "agentgym_async")])
+def test_what_is_played_ahead_decides_the_trainer(staleness: int, mode: str) -> None:
+    assert found(f"cluster.max_staleness={staleness}")["trainer.v1.trainer_mode"] == mode
+
+
+def test_adapters_are_what_vllm_gets_and_the_model_is_read_from_its_files() -> None:
+    told = found("train.lora={rank: 16, alpha: 32, targets: [q_proj, o_proj]}")
+    model, rollout = "actor_rollout_ref.model", "actor_rollout_ref.rollout"
+    assert (told[f"{model}.lora_rank"], told[f"{model}.lora_alpha"], told[f"{model}.target_modules"]) == (16, 32, ("q_proj", "o_proj"))
+    assert told[f"{rollout}.load_format"] == "safetensors"
+    assert not {f"{model}.lora_rank", f"{rollout}.load_format"} & found().keys()
+
+
+def test_a_correction_in_verls_own_words_reaches_verl_and_the_digest() -> None:
+    section = "algorithm.rollout_correction"
+    own = [f"verl.{section}.rollout_rs=seq_mean_k1", f"verl.{section}.rollout_rs_threshold=1.001", f"verl.{section}.rollout_is=sequence"]
+    recipe = ["profile=rehearsal", "train.importance_cap=2"]
+    corrected = resolve("textcraft_grpo.yaml", [*recipe, *own])
+    words = [word for word in arguments(settings(corrected.run, LAUNCH)) if section in word]
+    assert sorted(words) == [
+        f"{section}.rollout_is=sequence",
+        f"{section}.rollout_is_threshold=2.0",
+        f"{section}.rollout_rs=seq_mean_k1",
+        f"{section}.rollout_rs_threshold=1.001",
+    ]
+    digests = {freeze(resolve("textcraft_grpo.yaml", [*recipe, *own[:count]])).digest for count in range(4)}
+    assert len(digests) == 4
 
 
 def test_a_key_is_said_once_since_hydra_adds_none_twice() -> None:
