@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import math
 import os
-import re
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +14,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from agentgym_cli.errors import AgentgymError, TrainerError
+from agentgym_cli.learn.verl.output import last_words
 from agentgym_cli.learn.verl.plugin import LAUNCHER
 from agentgym_cli.recipe.resolve import whole_environment
 
@@ -34,9 +34,6 @@ TIMES_P95 = 5.0
 GRACE_SECONDS = 20.0
 LOOK_SECONDS = 0.25
 WEIGH_SECONDS = 10.0
-_TAIL_BYTES = 200_000
-_MEMORY = re.compile(r"(?:CUDA )?out of memory|OutOfMemoryError|No available memory for the cache blocks|ray\.exceptions\.OutOfMemory", re.IGNORECASE)
-_ERROR = re.compile(r"^(?:\S+ )?(?:\w+\.)*(\w*(?:Error|Exception)): (.+)$")
 START = "start"
 BOUND = "AGENTGYM_TEST_BOUND"
 """Variable ``PHASE=SECONDS``: another bound of one phase, for tests of what happens behind it."""
@@ -193,15 +190,11 @@ async def _until_over(process: asyncio.subprocess.Process, watch: Watch) -> int 
 
 def failure_of(log: Path, code: int, *, memory: str, during: str) -> TrainerError:
     """What verl's output says about its end, which came ``during`` a phase."""
-    with log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
-        lines = [line.strip() for line in file.read().decode(errors="replace").splitlines()]
-    said = next((match for line in reversed(lines) if (match := _ERROR.match(re.sub(r"^\(.*?\)\s*", "", line)))), None)
-    words = f"{said[1]}: {said[2][:300]}" if said else next((line[:300] for line in reversed(lines) if line), "nothing")
-    if any(_MEMORY.search(line) for line in lines):
-        return TrainerError(f"verl: expected {during} to fit in memory, got {words}", memory)
+    said = last_words(log)
+    if said.memory:
+        return TrainerError(f"verl: expected {during} to fit in memory, got {said.words}", memory)
     return TrainerError(
-        f"verl: expected exit status 0, got {code} in {during}: {words}", f"{log} has all that it said; agentgym train RUN --resume goes on"
+        f"verl: expected exit status 0, got {code} in {during}: {said.words}", f"{log} has all that it said; agentgym train RUN --resume goes on"
     )
 
 
