@@ -20,13 +20,16 @@ from agentgym_cli.verbs.endpoint import check_endpoint, endpoint_of, moved, open
 from agentgym_cli.verbs.folders import FROZEN_FILE, WEIGHTS_FILE, Checkpoint, find_checkpoint
 from agentgym_cli.verbs.home import claim_folder, keep_observed
 from agentgym_cli.verbs.interrupts import run_interruptible
-from agentgym_cli.verbs.play import stage_of
+from agentgym_cli.verbs.play import Stage, stage_of
 from agentgym_cli.verbs.prepare import Prepared, prepare
 from agentgym_cli.verbs.progress import Progress
 from agentgym_cli.verbs.recorder import Recorder
 from agentgym_cli.verbs.request import PolicyChoice, Request
 from agentgym_cli.verbs.schedules import evaluation_schedule
 from agentgym_cli.verbs.segment import Finished, open_segment
+from agentgym_cli.verbs.served import evaluate_served
+from agentgym_cli.verbs.served_checks import ServedModel
+from agentgym_cli.verbs.served_model import find_served, refuse_verl
 from agentgym_cli.verbs.train import load_engine
 from agentgym_cli.verbs.world import open_world
 
@@ -42,7 +45,15 @@ class _Acting:
     label: str
     """What acts, pinned by content: the run's record keeps it, and a resume with another one is refused."""
     checkpoint: Checkpoint | None = None
+    served: ServedModel | None = None
     endpoint: Qualified | None = None
+
+    @property
+    def folder(self) -> Path | None:
+        """Where the weights are that a resume takes; None where the recipe says so, or there are none."""
+        if self.served is not None:
+            return self.served.folder if self.choice.checkpoint is not None else None
+        return None if self.checkpoint is None else self.checkpoint.folder
 
 
 def evaluate_policy(request: Request, progress: Progress) -> Finished:
@@ -54,12 +65,9 @@ def evaluate_policy(request: Request, progress: Progress) -> Finished:
     request = with_endpoint(request)
     assert request.policy is not None
     choice = _remembered(Path(request.target), request.policy) if request.resume else _named(request.policy)
-    checkpoint = None if choice.kind is None else _checkpoint(choice)
+    _require_kind(choice)
     prepared = moved(prepare(request, verb="eval", progress=progress), request.policy)
-    if choice.kind is None:
-        choice = replace(choice, kind=prepared.run.evaluation.policy)
-        checkpoint = _checkpoint(choice)
-    acting = _acting(prepared, choice, checkpoint, progress)
+    acting = _acting(prepared, replace(choice, kind=choice.kind or prepared.run.evaluation.policy), progress)
     progress.note("policy", acting.label)
     prepared = claim_folder(prepared, progress)
     return run_interruptible(_evaluate(prepared, acting, progress), prepared.resume_command("eval"))
@@ -73,30 +81,38 @@ def _named(choice: PolicyChoice) -> PolicyChoice:
     return choice
 
 
-def _checkpoint(choice: PolicyChoice) -> Checkpoint | None:
+def _require_kind(choice: PolicyChoice) -> None:
+    """Raise PolicyError for a policy that there is not, RecipeError for a script that cannot be read."""
     if choice.kind == "scripted" and choice.script is not None:
         read_script(choice.script)
-    if choice.kind in (*BASELINES, "endpoint"):
-        return None
-    if choice.kind != "checkpoint":
+    if choice.kind not in (None, *BASELINES, "checkpoint", "endpoint"):
         raise PolicyError(f"--policy: expected one of {', '.join(BASELINES)}, checkpoint, endpoint, got {choice.kind!r}")
-    if choice.checkpoint is None:
-        raise PolicyError("--policy checkpoint: expected --checkpoint, got none", "agentgym eval RECIPE --checkpoint runs/NAME")
-    require_engine("local")
-    return find_checkpoint(choice.checkpoint)
 
 
-def _acting(prepared: Prepared, choice: PolicyChoice, checkpoint: Checkpoint | None, progress: Progress) -> _Acting:
+def _acting(prepared: Prepared, choice: PolicyChoice, progress: Progress) -> _Acting:
     if choice.kind == "endpoint":
         qualified = check_endpoint(prepared, progress)
         label = f"endpoint, {endpoint_of(prepared).api}: {qualified.word}"
         return _Acting(choice=choice, label=label, endpoint=qualified)
-    if checkpoint is not None:
-        label = f"checkpoint of step {checkpoint.step}, weights {_sha256(checkpoint.folder / WEIGHTS_FILE)}"
-        return _Acting(choice=choice, label=label, checkpoint=checkpoint)
+    if choice.kind == "checkpoint":
+        return _with_weights(prepared, choice, progress)
     assert choice.kind is not None
     script = choice.script
     return _Acting(choice=choice, label=f"scripted, script {_sha256(script)}" if script is not None else choice.kind)
+
+
+def _with_weights(prepared: Prepared, choice: PolicyChoice, progress: Progress) -> _Acting:
+    """A checkpoint, or on engine verl a model folder, the recipe's own where none is named."""
+    if prepared.run.engine.kind == "verl":
+        served, label = find_served(prepared, choice.checkpoint, progress)
+        return _Acting(choice=choice, label=label, served=served)
+    if choice.checkpoint is None:
+        raise PolicyError("--policy checkpoint: expected --checkpoint, got none", "agentgym eval RECIPE --checkpoint runs/NAME")
+    require_engine("local")
+    refuse_verl(choice.checkpoint)
+    checkpoint = find_checkpoint(choice.checkpoint)
+    label = f"checkpoint of step {checkpoint.step}, weights {_sha256(checkpoint.folder / WEIGHTS_FILE)}"
+    return _Acting(choice=choice, label=label, checkpoint=checkpoint)
 
 
 def _sha256(path: Path) -> str:
@@ -107,8 +123,7 @@ def _sha256(path: Path) -> str:
 
 
 async def _evaluate(prepared: Prepared, acting: _Acting, progress: Progress) -> Finished:
-    run, spec, splits = prepared.run, prepared.run.evaluation, prepared.evaluation_tasks
-    step = 0 if acting.checkpoint is None else acting.checkpoint.step
+    run, splits = prepared.run, prepared.evaluation_tasks
     tasks = [task for split in splits.values() for task in split]
     resumed = 0 if prepared.resumed else None
     if not prepared.resumed:
@@ -123,10 +138,20 @@ async def _evaluate(prepared: Prepared, acting: _Acting, progress: Progress) -> 
         ) as world:
             keep_observed(prepared, {**world.observed, **_observed(prepared, acting)})
             stage = stage_of(run, prepared.dialect, world.client, tasks, recorder, history, progress)
-            schedule = evaluation_schedule(splits, phase="eval", step=step, samples=spec.samples_per_task, horizon=spec.horizon, limit=spec.limit)
-            async with _policy(prepared, acting, recorder, progress) as policy:
-                await stage.play(schedule, policy, announce="evaluate")
+            if acting.served is not None:
+                await evaluate_served(prepared, acting.served, splits, stage, phase="eval")
+            else:
+                await _play(prepared, acting, stage)
     return Finished(prepared=prepared, degraded=stage.infra.sentence(), store_trouble=recorder.store_trouble)
+
+
+async def _play(prepared: Prepared, acting: _Acting, stage: Stage) -> None:
+    spec, step = prepared.run.evaluation, 0 if acting.checkpoint is None else acting.checkpoint.step
+    schedule = evaluation_schedule(
+        prepared.evaluation_tasks, phase="eval", step=step, samples=spec.samples_per_task, horizon=spec.horizon, limit=spec.limit
+    )
+    async with _policy(prepared, acting, stage.recorder, stage.progress) as policy:
+        await stage.play(schedule, policy, announce="evaluate")
 
 
 def _observed(prepared: Prepared, acting: _Acting) -> dict[str, str]:
@@ -152,10 +177,10 @@ async def _policy(prepared: Prepared, acting: _Acting, recorder: Recorder, progr
 
 def _remember(folder: Path, acting: _Acting) -> None:
     """Keep the choice beside the frozen run, wholly or not at all, so that a resume plays the same policy."""
-    choice, checkpoint = acting.choice, acting.checkpoint
+    choice, weights = acting.choice, acting.folder
     said = {
         "kind": choice.kind,
-        "checkpoint": str(checkpoint.folder.resolve()) if checkpoint else None,
+        "checkpoint": str(weights.resolve()) if weights else None,
         "script": str(choice.script.resolve()) if choice.script else None,
     }
     path = folder / CHOICE_FILE

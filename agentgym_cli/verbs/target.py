@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentgym_cli.errors import RecipeError, TrainerError
+from agentgym_cli.errors import RecipeError
 from agentgym_cli.recipe.canonical import canonical_json
 from agentgym_cli.recipe.data import find_data
 from agentgym_cli.recipe.drift import Difference, check, sentences
@@ -41,14 +41,23 @@ def find_target(request: Request, verb: str) -> Target:
     if not (folder / FROZEN_FILE).is_file():
         if request.resume:
             raise RecipeError(f"{request.target}: expected the folder of a run, with {FROZEN_FILE} in it", f"agentgym {verb} runs/NAME --resume")
-        return _fresh(request.target, request.overrides, verb=verb, allow_drift=request.allow_drift)
+        return _fresh(request.target, request.overrides, allow_drift=request.allow_drift)
     if not request.resume:
-        raise RecipeError(f"{folder}: expected a recipe, got the folder of a run", f"agentgym {verb} {folder} --resume continues it")
+        raise RecipeError(f"{folder}: expected a recipe, got the folder of a run", _hint(folder, verb))
     if request.runs_dir is not None:
         raise RecipeError("--runs-dir: expected nothing, since a resumed run stays in its folder", f"agentgym {verb} {folder} --resume")
     frozen, overrides = _with_given_anew(read_frozen(folder / FROZEN_FILE), request.overrides, str(folder))
     drift = _drift(frozen, overrides, str(folder), allow_drift=request.allow_drift)
     return Target(frozen=frozen, folder=folder, drift=drift)
+
+
+def _hint(folder: Path, verb: str) -> str:
+    """What may have been meant by the folder of a run."""
+    goes_on = f"agentgym {verb} {folder} --resume continues it"
+    if verb != "eval":
+        return goes_on
+    frozen = read_frozen(folder / FROZEN_FILE)
+    return f"agentgym eval {frozen.recipe} profile={frozen.run.profile} --checkpoint {folder} evaluates what it trained; {goes_on}"
 
 
 def _with_given_anew(frozen: Frozen, overrides: Sequence[str], where: str) -> tuple[Frozen, Sequence[str]]:
@@ -64,24 +73,14 @@ def _with_given_anew(frozen: Frozen, overrides: Sequence[str], where: str) -> tu
     return parse_frozen(canonical_json(document), where=where), [override for override in overrides if override not in anew]
 
 
-def _fresh(target: str, overrides: Sequence[str], *, verb: str, allow_drift: bool) -> Target:
+def _fresh(target: str, overrides: Sequence[str], *, allow_drift: bool) -> Target:
     """A target for a new run."""
     if target.endswith(".json"):
         frozen, rest = _with_given_anew(read_frozen(find_data(target, where="frozen run")), overrides, target)
         drift = _drift(frozen, rest, target, allow_drift=allow_drift)
-        return Target(frozen=_runnable(frozen, verb), folder=None, drift=drift)
+        return Target(frozen=frozen, folder=None, drift=drift)
     resolved = resolve(target, overrides)
-    return Target(frozen=_runnable(freeze(resolved), verb), folder=None, drift=())
-
-
-def _runnable(frozen: Frozen, verb: str) -> Frozen:
-    run = frozen.run
-    if verb == "eval" and run.engine.kind != "local":
-        raise TrainerError(
-            f"engine {run.engine.kind}: an evaluation asks a policy that somebody serves, and profile {run.profile} has an engine that serves none",
-            "agentgym eval RECIPE profile=endpoint --endpoint URL evaluates a served model",
-        )
-    return frozen
+    return Target(frozen=freeze(resolved), folder=None, drift=())
 
 
 def _drift(frozen: Frozen, overrides: Sequence[str], where: str, *, allow_drift: bool) -> tuple[str, ...]:

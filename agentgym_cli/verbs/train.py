@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 from agentgym_cli.errors import RecipeError
 from agentgym_cli.recipe.lock import require_engine
@@ -33,6 +34,13 @@ from agentgym_cli.verbs.world import open_world
 
 if TYPE_CHECKING:
     from agentgym_cli.verbs.local import LocalEngine
+
+
+class Exporter(Protocol):
+    """Writes the model of a run's checkpoint as a folder; see ``verbs/export.py``."""
+
+    def __call__(self, run: str, *, step: int | None, folder: Path | None, database: Path, runs_dir: Path) -> object:
+        """Write it."""
 
 
 def train_policy(request: Request, progress: Progress) -> Finished:
@@ -75,6 +83,13 @@ def load_comparison() -> Weigh:
     from agentgym_cli.verbs.logprobs import weigh
 
     return weigh
+
+
+def load_exporter() -> Exporter:
+    """What writes a checkpoint as a model folder; the same door."""
+    from agentgym_cli.verbs.export import export_model
+
+    return export_model
 
 
 def _trainable(prepared: Prepared) -> TrainSpec:

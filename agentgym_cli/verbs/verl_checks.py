@@ -90,7 +90,7 @@ def require_machine(run: Run, machine: Machine, *, shape: ModelShape, model: Pat
         return
     if cluster.ray_address is None:
         _require_one_machine(cluster)
-        _require_gpus(cluster, machine.gpus)
+        require_gpus(cluster, machine.gpus)
     if cluster.nodes > 1 and run.env.urls is None:
         raise TrainerError(
             f"env.urls: expected addresses that all {cluster.nodes} machines reach, got a world that is served on this one, for it alone",
@@ -128,7 +128,7 @@ def _require_attention(run: Run, machine: Machine) -> None:
     )
 
 
-def _require_gpus(cluster: ClusterSpec, found: GpuSurvey) -> None:
+def require_gpus(cluster: ClusterSpec, found: GpuSurvey) -> None:
     least = cluster.gpu_memory_gib * 1024 * 0.95
     usable = [memory for memory in found.memory_mib if memory >= least]
     if len(usable) < cluster.gpus_per_node:
