@@ -68,8 +68,8 @@ class Serving:
             "logprobs-mode": "processed_logprobs",
             "generation-config": "vllm",
         }
-        place = {"host": "127.0.0.1", "port": port, "served-model-name": name}
-        words = [str(self.model), *(word for key, value in {**place, **sizes}.items() for word in (f"--{key}", str(value)))]
+        place = {"model": self.model, "host": "127.0.0.1", "port": port, "served-model-name": name}
+        words = [word for key, value in {**place, **sizes}.items() for word in (f"--{key}", str(value))]
         device = ["--enforce-eager"] if self.on_cpu else ["--gpu-memory-utilization", str(GPU_SHARE)]
         return [*words, *device, "--disable-uvicorn-access-log"]
 
