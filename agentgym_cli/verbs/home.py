@@ -8,6 +8,7 @@ from itertools import count
 from pathlib import Path
 
 from agentgym_cli.errors import StoreError
+from agentgym_cli.recipe.frozen_file import read_frozen
 from agentgym_cli.verbs.folders import FROZEN_FILE
 from agentgym_cli.verbs.prepare import Prepared
 from agentgym_cli.verbs.progress import Progress
@@ -34,6 +35,11 @@ def claim_folder(prepared: Prepared, progress: Progress) -> Prepared:
 def keep_observed(prepared: Prepared, observed: Mapping[str, str]) -> None:
     """Write what the environment's servers said into the run's frozen run; its digest stays. Raises StoreError."""
     _write(replace(prepared, frozen=replace(prepared.frozen, observed=observed)))
+
+
+def add_observed(prepared: Prepared, observed: Mapping[str, str]) -> None:
+    """The same for what was said later, beside what is there. Raises StoreError."""
+    keep_observed(prepared, {**read_frozen(prepared.folder / FROZEN_FILE).observed, **observed})
 
 
 def _made(folder: Path) -> Path:

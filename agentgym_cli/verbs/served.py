@@ -15,8 +15,9 @@ from agentgym_cli.episode.policies.served import Drawing, ServedPolicy
 from agentgym_cli.episode.policies.token_turns import TokenTurns
 from agentgym_cli.episode.types import Task
 from agentgym_cli.errors import PolicyError
-from agentgym_cli.learn.verl.model_server import MODULE, ModelServer, Serving, model_server
+from agentgym_cli.learn.verl.model_server import ModelServer, Serving, model_server
 from agentgym_cli.recipe.schema.run import Run
+from agentgym_cli.verbs.home import add_observed
 from agentgym_cli.verbs.play import Stage
 from agentgym_cli.verbs.prepare import Prepared
 from agentgym_cli.verbs.progress import Progress
@@ -28,16 +29,15 @@ from agentgym_cli.verbs.verl_place import rehearses, variables_of
 
 FOLDER = "vllm"
 """Inside a run's folder: where its servers work, and what they say."""
+OBSERVED = "vllm (policy)"
+"""In the frozen run, beside what the environment's servers said they are."""
 
 
-async def evaluate_served(
-    prepared: Prepared, model: ServedModel, splits: Mapping[str, Sequence[Task]], stage: Stage, *, phase: str, module: str = MODULE
-) -> None:
+async def evaluate_served(prepared: Prepared, model: ServedModel, splits: Mapping[str, Sequence[Task]], stage: Stage, *, phase: str) -> None:
     """Judge a model folder on every split, at the evaluation's temperature and horizon. Starts no server where every episode has its outcome.
 
     Args:
         phase: ``eval``, ``eval_before``, ...; the step is the model's.
-        module: see ``model_server``.
 
     Raises:
         PolicyError: the server did not start, or ended before the episodes were over.
@@ -48,7 +48,7 @@ async def evaluate_served(
         return
     alone = phase == "eval"
     resume = prepared.resume_command("eval" if alone else "train")
-    async with open_served(prepared, model, stage.recorder, stage.progress, temperature=spec.temperature, resume=resume, module=module) as policy:
+    async with open_served(prepared, model, stage.recorder, stage.progress, temperature=spec.temperature, resume=resume) as policy:
         await stage.play(schedule, policy, announce="evaluate" if alone else phase.replace("_", " "))
 
 
@@ -61,7 +61,6 @@ async def open_served(
     *,
     temperature: float | Literal["greedy"] | None,
     resume: str,
-    module: str = MODULE,
 ) -> AsyncIterator[ServedPolicy]:
     """The policy of a model folder for as long as the block runs. A server that ends before it ends the block.
 
@@ -79,9 +78,11 @@ async def open_served(
     log = place / f"vllm-{recorder.segment}.log"
     progress.note("vllm", f"loads {_short(model.folder)}, which can take minutes; what it says: {_short(log)}")
     variables = {**variables_of(run), "VLLM_LOGGING_LEVEL": "INFO"}
-    async with model_server(serving_of(run, model.folder), folder=place, variables=variables, log=log, module=module) as server:
+    async with model_server(serving_of(run, model.folder), folder=place, variables=variables, log=log) as server:
         progress.note("vllm", f"{server.version} answers after {server.seconds:.0f} s")
-        recorder.probed(server.url, "vllm: server", "pass", f"vLLM {server.version}", server.seconds)
+        word = f"vLLM {server.version}"
+        recorder.probed(server.url, "vllm: server", "pass", word, server.seconds)
+        add_observed(prepared, {OBSERVED: word})
         caller = HttpCaller(headers={"authorization": f"Bearer {server.key}"})
         gate = Gate(requests_per_minute=None, tokens_per_minute=None, in_flight=None)
         degrees = 0.0 if temperature == "greedy" else temperature or run.policy.sampling.temperature
@@ -93,7 +94,7 @@ async def open_served(
             step=model.step,
             budgets=run.budgets,
             give_up_after=run.retry.give_up_after,
-            name=f"vLLM {server.version}",
+            name=word,
         )
         try:
             async with _watched(server, resume):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentgym_cli.errors import LockError, RecipeError, TrainerError
+from agentgym_cli.errors import LockError, RecipeError
 from agentgym_cli.recipe.freeze import freeze
 from agentgym_cli.recipe.resolve import resolve
 from agentgym_cli.store.journal import read_journal
@@ -131,11 +131,3 @@ def test_overrides_of_a_frozen_run_are_refused(tmp_path: Path) -> None:
     run = started(toy(tmp_path))
     with pytest.raises(RecipeError, match="expected no overrides of a frozen run, got 'seed=2'"):
         prepared(run.folder / FROZEN_FILE, "seed=2")
-
-
-def test_an_evaluation_of_an_engine_that_serves_no_policy_is_refused_frozen_or_not(tmp_path: Path) -> None:
-    recipe = toy(tmp_path, PROMPTED.replace("{kind: local, stack: cpu}", "{kind: verl, stack: cpu}") + "cluster: {gpus_per_node: 0}\n")
-    freeze(resolve(recipe, survey=has())).write(tmp_path / "verl.json")
-    for target in (recipe, tmp_path / "verl.json"):
-        with pytest.raises(TrainerError, match="engine verl: an evaluation asks a policy that somebody serves"):
-            prepared(target)

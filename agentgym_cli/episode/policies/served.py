@@ -80,7 +80,7 @@ class ServedPolicy:
         """Begin an episode with no tokens."""
         # The episode began at most one env call earlier.
         end = clock.time() + self._budgets.episode_seconds - self._budgets.env_call_seconds
-        return SampledEpisode(ServedSampler(self, seed=seed, clock=clock, end=end), self._turns)
+        return SampledEpisode(ServedSampler(self, seed=seed, clock=clock, end=end), self._turns, clock)
 
     def patience(self, *, seed: int, clock: EpisodeClock, end: float) -> Patience:
         """For a call that begins now, of an episode that may go on until ``end``."""
@@ -121,7 +121,7 @@ class ServedSampler:
         if not said.token_ids or said.logprobs is None or len(said.token_ids) > most:
             got = f"{len(said.token_ids or ())} and {len(said.logprobs or ())}"
             raise PolicyProtocol(f"{self._where}: expected 1 to {most} tokens and as many log-probabilities, got {got}")
-        return Sampled(token_ids=said.token_ids, logprobs=said.logprobs, oldest=self._policy.step, newest=self._policy.step)
+        return Sampled(token_ids=said.token_ids, logprobs=said.logprobs, version=self._policy.step)
 
     @property
     def _where(self) -> str:

@@ -8,7 +8,7 @@ import re
 import socket
 import sys
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -26,6 +26,7 @@ from agentgym_cli.learn.verl.plugin import LAUNCHER
 from agentgym_cli.recipe.resolve import whole_environment
 
 MODULE = "agentgym_cli.learn.verl.serve"
+"""What is run; takes the arguments of ``vllm serve``."""
 START_SECONDS = 1800.0
 """For which a server may take to load its model."""
 LOOK_SECONDS = 0.5
@@ -98,7 +99,7 @@ class ModelServer:
 
 @asynccontextmanager
 async def model_server(
-    serving: Serving, *, folder: Path, variables: Mapping[str, str], log: Path, module: str = MODULE, start_seconds: float = START_SECONDS
+    serving: Serving, *, folder: Path, variables: Mapping[str, str], log: Path, start_seconds: float = START_SECONDS
 ) -> AsyncIterator[ModelServer]:
     """A server for as long as the block runs; whatever happens, none of its processes is left behind, nor of an earlier one's in ``folder``.
 
@@ -106,7 +107,6 @@ async def model_server(
         folder: working folder of the processes; nobody else may use it.
         variables: set beside the environment of this process.
         log: gets all output.
-        module: what is run; takes the arguments of ``vllm serve``.
 
     Raises:
         PolicyError: it ended, or gave no answer in time.
@@ -114,19 +114,19 @@ async def model_server(
     await end_left_over(folder)
     mark = uuid4().hex
     (folder / MARK_FILE).write_text(mark, encoding="utf-8")
-    start = _Start(serving, folder, {**variables, MARK: mark, "VLLM_API_KEY": mark}, log, module)
+    start = _Start(serving, folder, {**variables, MARK: mark, "VLLM_API_KEY": mark}, log)
     try:
         yield await start.answering(mark, start_seconds)
     finally:
+        await start.over(patience=GRACE_SECONDS)
         await end_all(mark, patience=GRACE_SECONDS)
-        await start.over()
 
 
 class _Start:
     """The start of a server, on another port where somebody takes the first."""
 
-    def __init__(self, serving: Serving, folder: Path, variables: Mapping[str, str], log: Path, module: str) -> None:
-        self._serving, self._folder, self._log, self._module = serving, folder, log, module
+    def __init__(self, serving: Serving, folder: Path, variables: Mapping[str, str], log: Path) -> None:
+        self._serving, self._folder, self._log = serving, folder, log
         # Else a process that gives itself a title writes over its environment, in which its mark is.
         self._variables = {**whole_environment(), **variables, LAUNCHER: str(os.getpid()), "SPT_NOENV": "1"}
         self._process: asyncio.subprocess.Process | None = None
@@ -150,17 +150,23 @@ class _Start:
             await caller.aclose()
         raise ended(self._log, process.returncode)
 
-    async def over(self) -> None:
-        """Wait for the process, whose end was asked for."""
-        if self._process is not None:
-            await self._process.wait()
+    async def over(self, *, patience: float) -> None:
+        """Ask the process to end, which ends its own, and kill it after ``patience`` seconds."""
+        if (process := self._process) is None:
+            return
+        for end in (process.terminate, process.kill):
+            with suppress(ProcessLookupError):
+                end()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(process.wait(), patience)
+                return
 
     async def _started(self, port: int, *, name: str) -> asyncio.subprocess.Process:
         with self._log.open("ab") as output:
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-m",
-                self._module,
+                MODULE,
                 *self._serving.words(port=port, name=name),
                 cwd=self._folder,
                 env=self._variables,
@@ -174,16 +180,17 @@ class _Start:
     async def _lists(self, server: LlmServer, name: str, process: asyncio.subprocess.Process, *, until: float) -> bool:
         """Whether it came to list its model; False where it ended first. Raises PolicyError where neither happens in time."""
         time = asyncio.get_running_loop().time
-        over = asyncio.ensure_future(process.wait())
+        over, asked = asyncio.ensure_future(process.wait()), None
         try:
             while time() < until:
-                if await _has(server, name):
-                    return True
+                asked = asyncio.ensure_future(_has(server, name))
+                await asyncio.wait({over, asked}, return_when=asyncio.FIRST_COMPLETED)
+                if over.done() or await asked:
+                    return not over.done()
                 await asyncio.wait({over}, timeout=LOOK_SECONDS)
-                if over.done():
-                    return False
         finally:
-            over.cancel()
+            for each in (over, *filter(None, [asked])):
+                each.cancel()
         raise PolicyError(
             f"vLLM: expected a server of {self._serving.model} that answers, got none in time; the last that it said: {last_words(self._log).words}",
             f"{self._log} has all that it said",

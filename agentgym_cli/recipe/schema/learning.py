@@ -145,8 +145,8 @@ class EvaluationSpec:
     (AgentGym) and ``agentgym-rl`` fix turns, samples and the number of tasks for each environment; what ``agentgym2`` does is not public, so
     nothing is comparable with it. ``own`` claims nothing."""
     policy: Literal["checkpoint", "endpoint", "oracle", "random"] = "checkpoint"
-    """Who acts in ``agentgym eval`` where its command line names nobody; a checkpoint has to be named there, and ``endpoint`` is
-    ``policy.endpoint``."""
+    """Who acts in ``agentgym eval`` where its command line names nobody. ``checkpoint`` is the model of ``policy.model`` on engine verl, and has to
+    be named there on engine local; ``endpoint`` is ``policy.endpoint``."""
     samples_per_task: Count = 1
     """Episodes of each task."""
     temperature: Positive | Literal["greedy"] | None = None
