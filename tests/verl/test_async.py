@@ -105,8 +105,8 @@ def test_weights_are_told_apart_by_token_and_never_older_than_allowed(trained: T
 def test_the_sampler_has_the_trainers_adapters_after_two_of_their_syncs(trained: Trained) -> None:
     measured = metrics_of(trained.records)
     assert STEPS in measured["logp_difference_max"] and max(measured["logp_difference_max"].values()) < 1e-3
-    # Adapters begin as nothing, and the reference is the model without them.
-    assert measured["reference_kl"][1] == pytest.approx(0.0, abs=1e-7) and measured["reference_kl"][STEPS] > 1e-5
+    # Adapters begin as nothing, and the reference is the model without them: the second update of the first step is the first that finds any.
+    assert 0 < measured["reference_kl"][1] < measured["reference_kl"][STEPS]
     assert min(measured["gradient_norm"].values()) > 1e-5
 
 
