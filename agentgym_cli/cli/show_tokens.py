@@ -40,6 +40,8 @@ def show_tokens(view: TokenView, *, as_json: bool) -> None:
     for kind, (count, others) in view.counts.items():
         table.add_row(Text(kind, style=_STYLES[kind]), str(count), str(others))
     console.print(table)
+    if view.versions:
+        console.print("sampled by weights of " + ", then ".join(f"step {version}: {tokens} tokens" for version, tokens in view.versions))
     console.print(_legend(plain))
     console.print()
     console.print(Text.assemble(*(_bracketed(view.spans) if plain else _coloured(view.spans))))
@@ -60,7 +62,8 @@ def values(view: TokenView) -> dict[str, object]:
     ]
     counts = {kind: {"tokens": count, "reencoding_differs": others} for kind, (count, others) in view.counts.items()}
     head = {"run": view.run, "episode": view.episode, "attempt": view.attempt, "outcome": view.outcome, "stop": view.stop, "turns": view.turns}
-    return {**head, "counts": counts, "spans": spans}
+    versions = [{"policy_version": version, "action_tokens": tokens} for version, tokens in view.versions]
+    return {**head, "counts": counts, "spans": spans, "policy_versions": versions}
 
 
 def _legend(plain: bool) -> Text:

@@ -22,6 +22,9 @@ _NAME = 14
 """A column of words no longer than this is never wrapped."""
 _WIDTH = 100
 """Lines longer than this are hard to read, whatever the terminal's width."""
+_SHOWN = ("logp_difference_max", "time/tokens_per_second", "approx_kl", "clip_fraction")
+_AGES = ("policy_age_max", "policy_age_mean")
+"""Metrics of training that are shown: these where any weights were not the newest."""
 
 
 class _Page:
@@ -217,7 +220,7 @@ def _learning(page: _Page, report: Report) -> None:
             page.line(line)
     if learning.groups:
         page.facts([("groups", phrases.groups(learning.groups))])
-    shown = [metric for metric in learning.metrics if metric.name in ("logp_difference_max", "time/tokens_per_second", "approx_kl", "clip_fraction")]
+    shown = [metric for metric in learning.metrics if metric.name in _SHOWN or (metric.name in _AGES and metric.most)]
     page.facts([(f"{metric.phase} {metric.name}", f"mean {phrases.number(metric.mean)}, most {phrases.number(metric.most)}") for metric in shown])
 
 

@@ -8,7 +8,7 @@ from agentgym_cli.store.db import Connection, rows_of
 from agentgym_cli.store.queries import fetch
 
 _ATTEMPTS = """
-select attempt, outcome, stop, turns_count as turns, token_ids, action_mask, logprobs
+select attempt, outcome, stop, turns_count as turns, token_ids, action_mask, logprobs, policy_versions, policy_version_tokens
 from attempts_final
 where run = ? and episode = ?
 order by attempt
@@ -37,6 +37,8 @@ class TokensRow:
     token_ids: list[int] | None
     action_mask: list[bool] | None
     logprobs: list[float] | None
+    policy_versions: list[int] | None
+    policy_version_tokens: list[int] | None
 
 
 def attempts_of(connection: Connection, run: str, episode: str) -> list[TokensRow]:

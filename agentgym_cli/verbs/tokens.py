@@ -47,6 +47,8 @@ class TokenView:
     spans: tuple[Span, ...]
     logprobs: tuple[float, ...]
     """In nats, by place; 0 where a token was fed."""
+    versions: tuple[tuple[int, int], ...]
+    """Optimizer step of the weights and action tokens that they sampled, run by run; empty where one version sampled all."""
 
     def count(self, kind: Kind, *, differing: bool = False) -> int:
         """Tokens of a kind; with ``differing`` only those whose re-encoding would differ."""
@@ -103,6 +105,7 @@ def view_tokens(run: str, episode: str | None, database: Path, *, attempt: int |
         turns=row.turns,
         spans=tuple(spans_of(tokens, row.token_ids, row.action_mask)),
         logprobs=tuple(row.logprobs),
+        versions=tuple(zip(row.policy_versions or (), row.policy_version_tokens or (), strict=True)),
     )
 
 

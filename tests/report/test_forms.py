@@ -54,6 +54,19 @@ def test_a_terminal_that_knows_no_blocks_gets_the_curve_in_ascii(trained: Report
     assert "#####" in printed(trained, "ascii")
 
 
+def test_ages_of_weights_are_shown_where_any_were_not_the_newest(store: Connection, tmp_path: Path) -> None:
+    ages = [
+        make_metric(name, value, step) for step in (1, 2) for name, value in (("policy_age_max", step - 1.0), ("policy_age_mean", 0.25 * (step - 1)))
+    ]
+    text = printed(report_of(store, tmp_path / "r1", [*trained_run(), *ages]))
+    assert re.search(r"train policy_age_max +mean 0\.5, most 1\n", text) and re.search(r"train policy_age_mean +mean 0\.125, most 0\.25\n", text)
+
+
+def test_ages_of_weights_that_always_were_the_newest_are_no_line(store: Connection, tmp_path: Path) -> None:
+    ages = [make_metric("policy_age_max", 0.0, 1), make_metric("policy_age_mean", 0.0, 1)]
+    assert "policy_age" not in printed(report_of(store, tmp_path / "r1", [*trained_run(), *ages]))
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
 def test_promise_11_foreign_text_controls_no_terminal(store: Connection, tmp_path: Path, encoding: str) -> None:
     text = printed(report_of(store, tmp_path / "r1", hostile_run()), encoding)

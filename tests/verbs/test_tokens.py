@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -40,10 +41,11 @@ def spoken(tokens: TurnTokens) -> TokensRecord:
     return TokensRecord(token_ids=built.token_ids, action_mask=built.action_mask, logprobs=built.logprobs)
 
 
-def make_store(folder: Path, *overrides: str, said: tuple[ProbeRecord, ...] = (), tokens: bool = True) -> Path:
+def make_store(folder: Path, *overrides: str, said: tuple[ProbeRecord, ...] = (), tokens: bool = True, several: bool = False) -> Path:
     """A store with one run: episode 0 has an attempt without tokens and one with (where any are kept), episode 1 none with."""
     resolved = resolve(chat_recipe(folder), overrides)
     kept = spoken(turns_of(resolved.run, beside=resolved.folders).tokens)
+    kept = replace(kept, policy_versions=(2, 3), policy_version_tokens=(4, sum(kept.action_mask) - 4)) if several else kept
     first, other = make_scheduled(0), make_scheduled(1)
     attempts = [make_attempt(first, "infra_error"), make_attempt(first, attempt=2, tokens=kept if tokens else None), make_attempt(other)]
     write_journal(folder / "runs" / "r1", [make_run(frozen=freeze(resolved).to_json()), make_segment(), first, other, *attempts, *said])
@@ -72,6 +74,20 @@ def test_json_has_every_token_once_with_log_probabilities_where_it_was_sampled(v
     assert values["spans"][0]["first"] == 0
     assert [span["logprobs"] for span in values["spans"] if span["kind"] == "stop"] == [[-2.0]]
     assert all(span["logprobs"] is None for span in values["spans"] if span["kind"] in ("prompt", "observation"))
+
+
+def test_weights_that_changed_in_the_middle_of_an_episode_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    view = view_tokens("r1", EPISODE, make_store(tmp_path, several=True), attempt=None)
+    assert json.loads(json.dumps(shown.values(view)))["policy_versions"] == [
+        {"policy_version": 2, "action_tokens": 4},
+        {"policy_version": 3, "action_tokens": 1},
+    ]
+    assert "sampled by weights of step 2: 4 tokens, then step 3: 1 tokens" in printed(view, monkeypatch, no_color=True, color_system=None)
+
+
+def test_weights_that_did_not_change_are_not_spoken_of(view: TokenView, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert shown.values(view)["policy_versions"] == []
+    assert "weights of" not in printed(view, monkeypatch, no_color=True, color_system=None)
 
 
 def printed(view: TokenView, monkeypatch: pytest.MonkeyPatch, **options: object) -> str:
