@@ -89,7 +89,7 @@ class Measured:
 
     def applied_to(self, load: Load) -> Load:
         """A load with this run's turns and tokens: turns beyond the load's horizon are cut there, those cut by a shorter one stay as they are."""
-        load = replace(load, failures=min(self.failures, 0.99)) if self.use.worlds else load
+        load = replace(load, failures=self.failures) if self.use.worlds else load
         if not self.use.play:
             return load
         turns = sum(min(count, load.horizon) for count in self.turns) / len(self.turns)

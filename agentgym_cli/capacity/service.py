@@ -56,7 +56,9 @@ class Load:
     response_tokens: float
     """Sampled in a turn."""
     failures: float = 0.0
-    """Share of attempts that end in an infra error and are made again."""
+    """Share of attempts that end in an infra error, each at a turn of its own."""
+    most_attempts: int = 3
+    """At one episode; the last one that fails leaves it without a result."""
     checkpoint_every: int = 25
     """Steps between checkpoints."""
     played: bool = True
@@ -64,13 +66,15 @@ class Load:
 
     @property
     def attempts(self) -> float:
-        """Attempts that all episodes of a step take, each of which fails with the same chance."""
-        return self.episodes / (1 - min(self.failures, 0.99))
+        """Attempts at all episodes of a step: 1 + f + f^2 + ... at each, as long as all before it failed."""
+        share, most = self.failures, self.most_attempts
+        return self.episodes * (most if share >= 1 else (1 - share**most) / (1 - share))
 
     @property
     def turns(self) -> float:
         """Of all attempts."""
-        return self.attempts * self.mean_turns
+        failed = self.failures * self.attempts
+        return failed * (self.mean_turns + 1) / 2 + (self.attempts - failed) * self.mean_turns
 
     @property
     def sampled(self) -> float:
@@ -87,8 +91,10 @@ class Load:
         """Tokens that the policy is given in a step, cached or not: its context at each call."""
         if not self.played:
             return 0.0
-        per_turn = self.observation_tokens + self.response_tokens
-        return self.attempts * (self.mean_turns * self.prompt_tokens + per_turn * self.mean_turns * (self.mean_turns - 1) / 2)
+        failed, mean = self.failures * self.attempts, self.mean_turns
+        # An attempt that fails at turn k of n, each as likely: k (k - 1) / 2 is (n^2 - 1) / 6 on average.
+        grown = (self.attempts - failed) * mean * (mean - 1) / 2 + failed * (mean**2 - 1) / 6
+        return self.turns * self.prompt_tokens + (self.observation_tokens + self.response_tokens) * grown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,6 @@ from typing import Any
 import simpy
 
 Waits = Generator[simpy.Event, Any, None]
-_MOST_ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +30,9 @@ class Workshop:
     policy_places: int
     env_places: int
     failures: float
-    """Chance that an attempt fails, at a turn of its own; it is made again, at most three times in all."""
+    """Chance that an attempt fails, at a turn of its own."""
+    most_attempts: int
+    """At one episode."""
     after_play: float
     """Seconds of update, weights and checkpoint behind the last episode."""
 
@@ -111,7 +112,17 @@ def simulate_steps(shop: Workshop, *, steps: int, seed: int) -> SimulatedSteps:
 
     Raises ValueError for an empty list, a number of episodes or places below 1, or no step.
     """
-    least = min(shop.groups, shop.group_size, shop.in_flight, shop.policy_places, shop.env_places, shop.horizon, steps)
+    least = min(
+        shop.groups,
+        shop.group_size,
+        shop.in_flight,
+        shop.policy_places,
+        shop.env_places,
+        shop.horizon,
+        shop.most_attempts,
+        min(shop.turns, default=0),
+        steps,
+    )
     if least < 1 or not (shop.turns and shop.policy_seconds and shop.env_seconds):
         raise ValueError(f"simulation: expected at least one of everything, got {least} of something, or an empty list")
     totals, plays, locked, tails, waits = [], [], [], [], []
@@ -167,14 +178,15 @@ def _play(shop: Workshop, clock: simpy.Environment, policy: Station, worlds: Sta
 
 
 def _attempts(shop: Workshop, draw: Random) -> list[list[tuple[float, float]]]:
-    """Seconds of every turn of the attempts at one episode: some that fail on the way, then one that does not."""
+    """Seconds of every turn of the attempts at one episode: some that fail on the way, then one that does not, unless there are no more."""
     turns = min(draw.choice(shop.turns), shop.horizon)
     made = []
-    for _ in range(_MOST_ATTEMPTS - 1):
-        if draw.random() >= shop.failures:
+    for _ in range(shop.most_attempts):
+        failed = draw.random() < shop.failures
+        made.append(_drawn(shop, draw, draw.randint(1, max(1, turns)) if failed else turns))
+        if not failed:
             break
-        made.append(_drawn(shop, draw, draw.randint(1, max(1, turns))))
-    return [*made, _drawn(shop, draw, turns)]
+    return made
 
 
 def _drawn(shop: Workshop, draw: Random, turns: int) -> list[tuple[float, float]]:

@@ -44,6 +44,7 @@ UNITS: dict[str, str] = {
     "observation_tokens": "tokens of a turn",
     "response_tokens": "tokens of a turn",
     "failures": "share of attempts",
+    "most_attempts": "attempts at an episode",
     "checkpoint_every": "steps",
     "first_step": "step",
     "last_step": "step",

@@ -54,6 +54,7 @@ def _shop(run: Run, found: Estimate, measured: Measured, horizon: int) -> Worksh
         policy_places=min(sequences, load.episodes),
         env_places=max(1, round(resources.env_replicas * resources.env_places)),
         failures=load.failures,
+        most_attempts=load.most_attempts,
         after_play=step.update + step.weight_sync + step.checkpoint,
     )
 

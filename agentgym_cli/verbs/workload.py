@@ -80,6 +80,7 @@ def load_of(run: Run, plan: Plan, horizon: int, measured: Evidence | None) -> Lo
         prompt_tokens=min(PROMPT_TOKENS, context / 4),
         observation_tokens=min(OBSERVATION_TOKENS, context / 4 / horizon),
         response_tokens=max(1.0, min(response, context / 2 / horizon)),
+        most_attempts=run.retry.attempts,
         checkpoint_every=1 if train is None else train.checkpoint_every,
         played=played,
     )

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentgym_cli.capacity.service import Load
 from agentgym_cli.capacity.simulate import Workshop, quantile, simulate_steps
 from tests.capacity.lines import simulate_queue
 
@@ -23,6 +24,7 @@ SHOP = Workshop(
     policy_places=4,
     env_places=4,
     failures=0.0,
+    most_attempts=3,
     after_play=10.0,
 )
 
@@ -63,6 +65,28 @@ def test_failures_cost_turns() -> None:
     clean, broken = (simulate_steps(replace(SHOP, failures=share), steps=20, seed=1).play_mean for share in (0.0, 0.5))
     assert clean == 9.0
     assert broken > 11.0
+
+
+@pytest.mark.parametrize(("failures", "most"), [(0.3, 1), (0.5, 3), (0.8, 6)])
+def test_simulated_attempts_are_those_of_the_closed_form(failures: float, most: int) -> None:
+    shop = replace(
+        SHOP, groups=1000, turns=[9], horizon=9, failures=failures, most_attempts=most, in_flight=2000, policy_places=2000, env_places=2000
+    )
+    load = Load(
+        episodes=2000,
+        in_flight=2000,
+        horizon=9,
+        mean_turns=9.0,
+        prompt_tokens=0.0,
+        observation_tokens=0.0,
+        response_tokens=1.0,
+        failures=failures,
+        most_attempts=most,
+    )
+    played = simulate_steps(shop, steps=1, seed=1)
+    # 2 s of the policy a turn, with a place for everybody
+    turns = played.policy_used * played.play_mean * 2000 / 2.0
+    assert turns == pytest.approx(load.turns, rel=0.02)
 
 
 def test_a_lock_step_loop_waits_for_the_slowest_turn() -> None:

@@ -88,8 +88,15 @@ def test_tokens_of_a_step_by_hand() -> None:
 
 
 def test_failures_are_made_again() -> None:
-    # one of two attempts fails: two attempts an episode
-    assert replace(LOAD, failures=0.5).attempts == 16
+    # one of two attempts fails, at most three an episode: 1 + 1/2 + 1/4; of 8 episodes one has no result
+    found = replace(LOAD, failures=0.5, most_attempts=3)
+    assert found.attempts == 8 * 1.75
+    # 7 attempts fail on the way, at a turn of theirs: 1, 2 or 3 of three, 2 on average; 7 come to their third
+    assert found.turns == 7 * 2 + 7 * 3
+    # their contexts are 30, 60 and 90 tokens long: 180 in all, and (30 + 90 + 180) / 3 on the way
+    assert found.read == 7 * 100 + 7 * 180
+    assert replace(found, most_attempts=1).turns == 4 * 2 + 4 * 3
+    assert replace(found, failures=1.0).attempts == 24
 
 
 def test_times_follow_from_a_device_by_hand() -> None:
