@@ -21,6 +21,7 @@ from agentgym_cli import errors
 from agentgym_cli.capacity.gpus import GIB, gpu_kinds
 from agentgym_cli.capacity.known_models import known_models
 from agentgym_cli.cli.capacity_values import UNITS
+from agentgym_cli.cli.show_unjudged import SERVED_UNITS
 from agentgym_cli.env.checks import CHECKS
 from agentgym_cli.env.dialect import section_in
 from agentgym_cli.env.dialect_schema import DialectSpec
@@ -180,7 +181,7 @@ def model_table() -> str:
 def capacity_units() -> str:
     """A table of the units of a capacity answer's numbers, the keys of one unit together."""
     by_unit: dict[str, list[str]] = {}
-    for key, unit in UNITS.items():
+    for key, unit in (*UNITS.items(), *SERVED_UNITS.items()):
         by_unit.setdefault(unit, []).append(f"`{key}`")
     return "\n".join(["| unit | keys |", "|---|---|", *(f"| {unit} | {', '.join(keys)} |" for unit, keys in by_unit.items())]) + "\n"
 
@@ -196,6 +197,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "checks": checks,
     "dialect keys": dialect_keys,
     "engine features": features.table,
+    "an endpoint": partial(capacity_answer, "profile=endpoint"),
     "gate keys": gate_file.keys_table,
     "diagnosis rules": diagnosis.rules_table,
     "verl keys": settings.markdown,

@@ -106,11 +106,10 @@ class Measured:
         them over what would have been assumed of that run."""
         sources: dict[str, str] = {}
         changed = services
-        env = self.env_seconds if self.use.worlds else None
-        if env is not None:
-            changed, sources["env step"] = replace(changed, env_step=env), self.source
-        reset = self.reset_seconds if self.reset_seconds is not None or env is None else RESET_CALLS * env
-        if self.use.worlds and reset is not None:
+        step, reset, _ = self.worlds(services.env_step, services.env_reset)
+        if self.use.worlds and self.env_seconds is not None:
+            changed, sources["env step"] = replace(changed, env_step=step), self.source
+        if self.use.worlds and (self.env_seconds is not None or self.reset_seconds is not None):
             changed, sources["env reset"] = replace(changed, env_reset=reset), self.source
         if self.use.policy is not None:
             scale = self.use.policy
@@ -125,6 +124,15 @@ class Measured:
         if self.use.update is not None and changed.update > 0:
             changed, sources["update"] = replace(changed, update=changed.update * self.use.update), self.source
         return replace(changed, sources={**changed.sources, **sources})
+
+    def worlds(self, step: float, reset: float) -> tuple[float, float, float]:
+        """Seconds of a call and of a reset in place of those that are assumed, and calls at once that one replica answers; a reset that was not
+        measured is as long as two calls."""
+        if not self.use.worlds:
+            return step, reset, 1.0
+        found = self.env_seconds
+        measured = self.reset_seconds if self.reset_seconds is not None or found is None else RESET_CALLS * found
+        return found or step, reset if measured is None else measured, self.env_places
 
     @property
     def policy_seconds(self) -> float | None:
@@ -151,6 +159,10 @@ class Probed:
     def applied_to(self, load: Load) -> Load:
         """The same load: a probe plays nothing."""
         return load
+
+    def worlds(self, step: float, reset: float) -> tuple[float, float, float]:
+        """As it is of ``Measured``: nothing is left as it was assumed."""
+        return self.env_seconds, RESET_CALLS * self.env_seconds, self.env_places
 
     def replaced_in(self, services: Services, load: Load) -> Services:
         """Services with the world's time; a reset is taken as two calls, as it is where nobody measured one."""

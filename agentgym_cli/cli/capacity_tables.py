@@ -28,7 +28,7 @@ def tables(answer: CapacityAnswer) -> Iterator[Table]:
     """The budgets, the stages, what was asked for besides, the same elsewhere; times only where it fits."""
     yield _budgets(answer.main)
     asked = [_simulated(answer)] if answer.simulated else []
-    asked += [] if answer.evaluation is None else [_evaluation(answer.evaluation)]
+    asked += [] if answer.evaluation is None else [evaluation_table(answer.evaluation)]
     left = max(2 * _FEWEST, _ROWS - sum(table.row_count + 1 for table in asked) - len(answer.notes))
     stages = max(_FEWEST, left - min(len(answer.alternatives), max(_FEWEST, left // 2)))
     if answer.fits:
@@ -116,7 +116,8 @@ def _simulated(answer: CapacityAnswer) -> Table:
     return table
 
 
-def _evaluation(plan: EvaluationPlan) -> Table:
+def evaluation_table(plan: EvaluationPlan) -> Table:
+    """Sizes of an evaluation for what was asked for."""
     source = "assumed" if plan.rate_from == "assumed" else "measured"
     table = _table(f"evaluation at {plan.rate:.0%}, {source}", "samples", "tasks", "clock", "GPU-h", "cost")
     kinds = [(f"interval {plan.width or 0:.3g} wide", plan.for_width), (f"difference {plan.gap or 0:.3g}", plan.for_gap)]

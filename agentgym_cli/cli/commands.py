@@ -194,13 +194,13 @@ def capacity(
     as_json: AsJson = False,
 ) -> None:
     """Say whether a run fits its devices, what will be slow, what it takes and costs, what to change. Starts nothing. Exit 2: it does not fit."""
-    from agentgym_cli.cli.show_capacity import show_capacity
-    from agentgym_cli.verbs.capacity import Question, estimate_capacity, require_fit
+    from agentgym_cli.cli.show_capacity import show_answer
+    from agentgym_cli.verbs.capacity import Question, answer, require_fit
 
     asked = Question(recipe=recipe, overrides=overrides or [], gpu=gpu, gpus=gpus, run=run, database=store)
-    answer = estimate_capacity(replace(asked, probe=probe, gpu_price=gpu_price, width=width, gap=gap))
-    show_capacity(answer, as_json=as_json)
-    require_fit(answer)
+    found = answer(replace(asked, probe=probe, gpu_price=gpu_price, width=width, gap=gap))
+    show_answer(found, as_json=as_json)
+    require_fit(found)
 
 
 @app.command(short_help="Report a run, compare runs, or judge one by a gate.")

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.table import Table
-
 from agentgym_cli.capacity.service import TIME_ERROR
 from agentgym_cli.capacity.verdict import MEMORY_ERROR
 from agentgym_cli.cli.capacity_tables import clock, hours, tables
 from agentgym_cli.cli.capacity_values import answer_values
 from agentgym_cli.cli.capacity_words import count, foreign, seconds, size_of
 from agentgym_cli.cli.show import print_json, stdout_console
+from agentgym_cli.cli.show_unjudged import said, show_unjudged
 
 if TYPE_CHECKING:
-    from agentgym_cli.verbs.capacity import CapacityAnswer
+    from agentgym_cli.verbs.capacity import Answer, CapacityAnswer
     from agentgym_cli.verbs.estimate import Estimate
 
-_LABEL = 12
 _KEYS = {"env replicas": "env servers (env.replicas)", "devices": "GPUs (cluster.nodes)", "slots": "slots (engine.slots)"}
 """What doubling can save a step's time, as a recipe's keys set it; the JSON has what each phase's own share would save."""
 _LOCAL_KEYS = {"env replicas": "env servers (env.replicas)", "slots": "slots (engine.slots)"}
@@ -26,6 +23,16 @@ _NOTE = 155
 """Most characters of a note; the JSON has all of it."""
 _MODEL = 100
 """Most characters of a model's path."""
+
+
+def show_answer(found: Answer, *, as_json: bool) -> None:
+    """Print an answer of any kind."""
+    from agentgym_cli.verbs.capacity import CapacityAnswer
+
+    if isinstance(found, CapacityAnswer):
+        show_capacity(found, as_json=as_json)
+    else:
+        show_unjudged(found, as_json=as_json)
 
 
 def show_capacity(answer: CapacityAnswer, *, as_json: bool) -> None:
@@ -39,7 +46,7 @@ def show_capacity(answer: CapacityAnswer, *, as_json: bool) -> None:
     console.print(title, overflow="fold")
     for label, texts in _lines(answer).items():
         for place, text in enumerate(texts):
-            _said(console, label if place == 0 else "", text)
+            said(console, label if place == 0 else "", text)
     console.print()
     for table in tables(answer):
         console.print(table)
@@ -56,14 +63,6 @@ def devices(found: Estimate) -> str:
     parallel = f", tensor parallel {layout.tensor_parallel}" if layout.tensor_parallel > 1 else ""
     machines = f" on {layout.machines} machines" if layout.machines > 1 else ""
     return f"{layout.devices} x {plan.kind.name}{machines}, {layout.placement}{parallel}"
-
-
-def _said(console: Console, label: str, text: str) -> None:
-    table = Table.grid(padding=(0, 0))
-    table.add_column(width=_LABEL)
-    table.add_column(width=max(20, console.width - _LABEL), overflow="fold")
-    table.add_row(label, foreign(text))
-    console.print(table)
 
 
 def _lines(answer: CapacityAnswer) -> dict[str, list[str]]:

@@ -32,7 +32,7 @@ class Way:
 
 def fitting_ways(run: Run, plan: Plan) -> tuple[Way, ...]:
     """Up to three ways to make a run fit, cheapest first; empty where it fits or nothing helps."""
-    if judge(plan).fits or (plan.kind.name == "cpu" and not plan.layout.local):
+    if judge(plan).fits:
         return ()
     changes = list(spreads(run, plan))
     sets = (_cheapest(run, plan, changes), _cheapest(run, plan, [*changes, *experiments(run, plan)]), _more_gpus(run, plan))

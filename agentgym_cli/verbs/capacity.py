@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeAlias
 
 from agentgym_cli.capacity.gpus import gpu_kinds
 from agentgym_cli.capacity.measured import Evidence, Measured, Probed
@@ -22,13 +23,15 @@ from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.recipe.tasks import MissingLists, select_tasks
 from agentgym_cli.verbs.advice import Way, fitting_ways
 from agentgym_cli.verbs.alternatives import Alternative, alternatives_of
+from agentgym_cli.verbs.deviceless import ServedAnswer, is_served, plan_served
 from agentgym_cli.verbs.devices import devices_of, gpus_wanted, shape_of
-from agentgym_cli.verbs.estimate import Estimate, estimate
+from agentgym_cli.verbs.estimate import Estimate, estimate, evaluation_stage
 from agentgym_cli.verbs.evaluation_size import EvaluationPlan, plan_evaluation
 from agentgym_cli.verbs.likeness import said_of
 from agentgym_cli.verbs.measurements import measurements_of
 from agentgym_cli.verbs.preflight import misfit
 from agentgym_cli.verbs.probed import read_probe
+from agentgym_cli.verbs.rehearsed import RehearsedAnswer, is_rehearsed, plan_rehearsal
 from agentgym_cli.verbs.schedules import chosen_tasks, tasks_of
 from agentgym_cli.verbs.simulation import simulated
 from agentgym_cli.verbs.spoken import spoken_dialect
@@ -100,6 +103,9 @@ class CapacityAnswer:
         return self.main.verdict.fits
 
 
+Answer: TypeAlias = CapacityAnswer | ServedAnswer | RehearsedAnswer
+
+
 def estimate_capacity(question: Question) -> CapacityAnswer:
     """Answer for the profile that is named; with ``--gpu`` or ``--gpus`` profile ``gpu`` where the recipe has it.
 
@@ -107,17 +113,48 @@ def estimate_capacity(question: Question) -> CapacityAnswer:
         RecipeError: a recipe, a model, a layout or a number that cannot be meant.
         StoreError: there is no such run.
     """
+    return _estimated(question, _resolved(question))
+
+
+def answer(question: Question) -> Answer:
+    """``estimate_capacity``, or what there is to say of a run that needs no device here, and of a rehearsal. Raises as it does."""
     resolved = _resolved(question)
+    run = resolved.run
+    names = (str(resolved.recipe_path), run.profile, run.profile_reason)
+    if is_rehearsed(run):
+        return plan_rehearsal(run, names)
+    if not is_served(run):
+        return _estimated(question, resolved)
+    measured = _measured(run, resolved.folders, question)
+    return plan_served(
+        run,
+        names,
+        _tasks(run, resolved.folders),
+        measured=read_probe(question.probe) if question.probe is not None else measured,
+        rates=_rates(measured),
+        wanted=(question.width, question.gap),
+        notes=(*_compared(measured), *_cut_short(run, measured)),
+    )
+
+
+def _no_devices(question: Question) -> None:
+    """Nothing is asked of devices that a run does not have."""
+    for name, value in (("--gpu", question.gpu), ("--gpus", question.gpus), ("--gpu-price", question.gpu_price)):
+        if value is not None:
+            raise RecipeError(f"{name}: expected none where no GPU is used, got {value}", "profile=gpu where the recipe has it")
+
+
+def _estimated(question: Question, resolved: Resolved) -> CapacityAnswer:
     run, folders = resolved.run, resolved.folders
     shape, published = shape_of(run, folders)
     kind, layout = devices_of(run, gpu=question.gpu)
     evaluated, notes = _evaluated(run, folders)
-    prices, plan = _prices(run, question), plan_of(run, shape, kind, layout)
+    prices, plan = _prices(question), plan_of(run, shape, kind, layout)
     measured = _measured(run, folders, question)
     evidence = read_probe(question.probe) if question.probe is not None else measured
     main = estimate(run, plan, measured=evidence, evaluated=evaluated, prices=prices)
     others = alternatives_of(run, main, evaluated, prices, evidence)
-    rates = RATES if measured is None or not measured.use.play or not measured.success else (measured.success,)
+    rates = _rates(measured)
     return CapacityAnswer(
         recipe=str(resolved.recipe_path),
         profile=run.profile,
@@ -143,8 +180,18 @@ def estimate_capacity(question: Question) -> CapacityAnswer:
         may_try=run.engine.memory_check == "warn",
         no_cost=_no_cost(main, question),
         simulated=() if measured is None or not (main.load.played and measured.use.play) else simulated(run, main, measured),
-        evaluation=plan_evaluation(run, main, evaluated, width=question.width, gap=question.gap, prices=prices, measured=measured),
+        evaluation=plan_evaluation(
+            lambda episodes: evaluation_stage(run, plan, episodes, prices, measured),
+            evaluated,
+            width=question.width,
+            gap=question.gap,
+            measured=measured,
+        ),
     )
+
+
+def _rates(measured: Measured | None) -> tuple[float, ...]:
+    return RATES if measured is None or not measured.use.play or not measured.success else (measured.success,)
 
 
 def _measured(run: Run, folders: Sequence[Path], question: Question) -> Measured | None:
@@ -195,16 +242,18 @@ def _never_measured(run: Run, evidence: Evidence | None) -> tuple[str, ...]:
     return (f"servers of {run.env.dialect} were never measured: {taken:.2f} s a call is a guess; --probe or --from puts a measurement in its place",)
 
 
-def require_fit(answer: CapacityAnswer) -> None:
-    """Raises RecipeError where the run does not fit and its recipe does not leave that at a warning, as ``train`` does."""
-    if not (answer.fits or answer.may_try):
-        raise misfit(answer.main, answer.changes)
+def require_fit(found: Answer) -> None:
+    """Raises RecipeError where a run that was judged does not fit and its recipe does not leave that at a warning, as ``train`` does."""
+    if isinstance(found, CapacityAnswer) and not (found.fits or found.may_try):
+        raise misfit(found.main, found.changes)
 
 
 def _resolved(question: Question) -> Resolved:
     """The recipe with as many GPUs as are asked for, so that all its rules hold for them."""
     said = _overrides(question)
     resolved = resolve(question.recipe, said, only_shown=True)
+    if is_served(resolved.run) or is_rehearsed(resolved.run):
+        _no_devices(question)
     more = () if question.gpus is None else gpus_wanted(resolved.run, question.gpus)
     return resolve(question.recipe, [*said, *more], only_shown=True) if more else resolved
 
@@ -226,15 +275,11 @@ def _overrides(question: Question) -> list[str]:
     return [*said, f"profile={_GPU}"] if any(isinstance(section, dict) and _GPU in section for section in sections) else said
 
 
-def _prices(run: Run, question: Question) -> Prices:
-    """Of a GPU-hour as it was said; else, where nothing is trained, of tokens as the recipe's endpoint has them."""
+def _prices(question: Question) -> Prices:
+    """Of a GPU-hour, as it was said."""
     if question.gpu_price is not None:
         _positive("--gpu-price", question.gpu_price)
-        return Prices(gpu_hour=question.gpu_price)
-    served = run.policy.endpoint
-    if served is None or run.train is not None:
-        return Prices()
-    return Prices(million_read=served.price_per_million_input, million_sampled=served.price_per_million_output)
+    return Prices(gpu_hour=question.gpu_price)
 
 
 def _no_cost(main: Estimate, question: Question) -> str | None:
@@ -252,10 +297,14 @@ def _positive(name: str, value: float) -> None:
 
 def _evaluated(run: Run, folders: Sequence[Path]) -> tuple[Mapping[str, int], tuple[str, ...]]:
     """Tasks of each evaluation split; none, and why, where a person has to supply the lists."""
-    env = spoken_dialect(run, beside=folders).name
     try:
-        lists = select_tasks(run.tasks, env=env, beside=folders)
+        return _tasks(run, folders), ()
     except MissingLists as err:
         return {}, (f"evaluations are not counted: {err.message}",)
+
+
+def _tasks(run: Run, folders: Sequence[Path]) -> Mapping[str, int]:
+    env = spoken_dialect(run, beside=folders).name
+    lists = select_tasks(run.tasks, env=env, beside=folders)
     splits = {name: tasks_of(rows, env=env, split=name) for name, rows in lists.evaluation.items()}
-    return {name: len(tasks) for name, tasks in chosen_tasks(splits, run.evaluation.only, env=env).items()}, ()
+    return {name: len(tasks) for name, tasks in chosen_tasks(splits, run.evaluation.only, env=env).items()}

@@ -6,12 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from agentgym_cli.capacity.measured import Measured
-from agentgym_cli.capacity.money import Prices, Stage
+from agentgym_cli.capacity.money import Stage
 from agentgym_cli.errors import RecipeError
-from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.report.statistics.intervals import wilson
 from agentgym_cli.report.statistics.power import smallest_apart, smallest_paired
-from agentgym_cli.verbs.estimate import Estimate, evaluation_stage
 
 MOST_TASKS = 10_000_000
 _GUESS = 0.5
@@ -19,6 +17,8 @@ _GUESS = 0.5
 _SAMPLES = (1, 4, 16)
 Enough = Callable[[int, int], bool]
 """Whether so many tasks with so many episodes each are enough."""
+Staged = Callable[[int], Stage]
+"""What so many episodes take."""
 _WITHIN = 0.5
 """Share of the variance of an outcome that lies within a task, where nobody measured it; the rest is between tasks, and samples do not lessen it."""
 
@@ -53,9 +53,13 @@ class EvaluationPlan:
 
 
 def plan_evaluation(
-    run: Run, found: Estimate, evaluated: Mapping[str, int], *, width: float | None, gap: float | None, prices: Prices, measured: Measured | None
+    staged: Staged, evaluated: Mapping[str, int], *, width: float | None, gap: float | None, measured: Measured | None
 ) -> EvaluationPlan | None:
     """Sizes for an interval of ``width`` and for a difference of ``gap``, both shares; None where neither is asked for.
+
+    Args:
+        staged: what so many episodes take.
+        evaluated: tasks of each evaluation split.
 
     Raises:
         RecipeError: a width or a difference that is not between 0 and 1.
@@ -70,7 +74,7 @@ def plan_evaluation(
         rate, source = min(0.99, max(0.01, measured.success)), measured.source
 
     def sizes(wanted: float | None, enough: Enough) -> tuple[Size, ...]:
-        return () if wanted is None else tuple(_size(run, found, samples, enough, prices, measured) for samples in _SAMPLES)
+        return () if wanted is None else tuple(_size(staged, samples, enough) for samples in _SAMPLES)
 
     spread = rate * (1 - rate)
     return EvaluationPlan(
@@ -116,7 +120,6 @@ def fewest(enough: Callable[[int], bool], most: int = MOST_TASKS) -> int | None:
     return low
 
 
-def _size(run: Run, found: Estimate, samples: int, enough: Enough, prices: Prices, measured: Measured | None) -> Size:
+def _size(staged: Staged, samples: int, enough: Enough) -> Size:
     tasks = fewest(lambda count: enough(count, samples))
-    stage = None if tasks is None else evaluation_stage(run, found.plan, tasks * samples, prices, measured)
-    return Size(samples=samples, tasks=tasks, stage=stage)
+    return Size(samples=samples, tasks=tasks, stage=None if tasks is None else staged(tasks * samples))

@@ -26,6 +26,8 @@ from agentgym_cli.verbs.workload import load_of, plan_of, services_of
 
 WORLDS = ("env.dialect", "env.world", "env.world_args")
 _PLAYED = ("policy.model", "policy.sampling", "prompt", "budgets.response_tokens", "budgets.context_tokens")
+_ASKED = ("policy.endpoint.model", "policy.endpoint.api", "policy.endpoint.stop")
+"""Of an endpoint, what makes it another policy."""
 _DEVICE = ("engine.kind", "engine.device")
 _LEARNED = ("train", "warm_start")
 _DECODED = ("engine.slots", "engine.threads", "budgets.context_tokens", "cluster")
@@ -60,12 +62,16 @@ def use_of(stored: Stored, found: Measured, *, planned: Run, folders: Sequence[P
         same_devices: no other devices were asked for on the command line.
     """
     keys = _different(stored.run, planned)
+    served = planned.train is None and planned.evaluation.policy == "endpoint"
     worlds = _under(keys, WORLDS) + ([] if (stored.run.env.urls is None) is (planned.env.urls is None) else ["env.urls"])
-    play = [*worlds, *_under(keys, _PLAYED), *_tasks(stored, planned, folders), *_actor(stored)]
-    device = _devices(stored, planned, folders, keys, same_devices=same_devices) + _actor(stored)
-    policy, update = (None, None) if device else _ratios(stored, found)
+    actor = _actor(stored, served=served)
+    play = [*worlds, *_under(keys, (*_PLAYED, *(_ASKED if served else ()))), *_tasks(stored, planned, folders), *actor]
+    device = _servers(keys) if served else _devices(stored, planned, folders, keys, same_devices=same_devices)
+    device += actor
+    # A server's times are its own: there is nothing to assume of it.
+    policy, update = (None, None) if device else (1.0, None) if served else _ratios(stored, found)
     lines = [_line("worlds' times", worlds, ()), _line("turns and tokens", play, _under(keys, _LEARNED))]
-    lines += [_line("policy's times", device, _under(keys, _DECODED))] if device or policy else []
+    lines += [_line("policy's times", device, () if served else _under(keys, _DECODED))] if device or policy else []
     if planned.train is not None and (device or update):
         lines.append(_line("update's time", device, [key for key in _under(keys, _UPDATED) if not below(key, _LEFT)]))
     return Use(worlds=not worlds, play=not play, policy=policy, update=update, lines=tuple(lines))
@@ -120,9 +126,14 @@ def _tasks(stored: Stored, planned: Run, folders: Sequence[Path]) -> list[str]:
     return [] if wanted == played else ["tasks"]
 
 
-def _actor(stored: Stored) -> list[str]:
-    """``policy`` where something else than the model acted."""
-    return [] if stored.policy.startswith(("local", "checkpoint")) else ["policy"]
+def _actor(stored: Stored, *, served: bool) -> list[str]:
+    """``policy`` where something else than the model, or than an endpoint, acted."""
+    return [] if stored.policy.startswith(("endpoint",) if served else ("local", "checkpoint")) else ["policy"]
+
+
+def _servers(keys: Sequence[str]) -> list[str]:
+    """What keeps times of one server from saying anything of the other."""
+    return _under(keys, (*_ASKED, "policy.endpoint.url"))
 
 
 def _devices(stored: Stored, planned: Run, folders: Sequence[Path], keys: Sequence[str], *, same_devices: bool) -> list[str]:

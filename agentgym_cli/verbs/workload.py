@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from agentgym_cli.capacity.architecture import ModelShape
 from agentgym_cli.capacity.gpus import GpuKind
 from agentgym_cli.capacity.layout import Layout, check_layout
@@ -68,21 +70,25 @@ def _pass_tokens(run: Run) -> int:
 
 def load_of(run: Run, plan: Plan, horizon: int, measured: Evidence | None) -> Load:
     """The work of one step at a horizon."""
-    train, context = run.train, plan.context
-    played = train is None or isinstance(train.algorithm, OnlineSpec)
+    train = run.train
     episodes = in_flight_of(run, plan.layout) if train is None else episodes_of(train)
-    response = RESPONSE_SHARE * run.budgets.response_tokens
+    load = episodes_load(run, horizon, episodes=episodes, in_flight=plan.sequences, measured=measured)
+    played = train is None or isinstance(train.algorithm, OnlineSpec)
+    return replace(load, checkpoint_every=1 if train is None else train.checkpoint_every, played=played)
+
+
+def episodes_load(run: Run, horizon: int, *, episodes: int, in_flight: int, measured: Evidence | None) -> Load:
+    """So many episodes, with turns and tokens as they are assumed, or as a run measured them."""
+    context, response = run.budgets.context_tokens, RESPONSE_SHARE * run.budgets.response_tokens
     load = Load(
         episodes=episodes,
-        in_flight=plan.sequences,
+        in_flight=in_flight,
         horizon=horizon,
         mean_turns=max(1.0, TURNS_SHARE * horizon),
         prompt_tokens=min(PROMPT_TOKENS, context / 4),
         observation_tokens=min(OBSERVATION_TOKENS, context / 4 / horizon),
         response_tokens=max(1.0, min(response, context / 2 / horizon)),
         most_attempts=run.retry.attempts,
-        checkpoint_every=1 if train is None else train.checkpoint_every,
-        played=played,
     )
     return load if measured is None else measured.applied_to(load)
 

@@ -10,7 +10,6 @@ from agentgym_cli.errors import RecipeError
 from agentgym_cli.recipe.freeze import freeze
 from agentgym_cli.recipe.resolve import Resolved, resolve
 from agentgym_cli.recipe.rules import doubts
-from agentgym_cli.verbs.capacity import Question, estimate_capacity
 from tests.recipe.builders import RECIPE, has, write_recipe
 
 ENDPOINT = "endpoint: {url: 'http://127.0.0.1:8000/v1', model: qwen}"
@@ -97,8 +96,3 @@ def test_a_server_samples_as_it_can_whatever_the_engine(tmp_path: Path) -> None:
 def test_a_choice_of_tasks_departs_from_a_protocol_that_runs_all(tmp_path: Path) -> None:
     run = made(write_recipe(tmp_path, ONLY), "evaluation.protocol=agenteval", "evaluation.only.splits=[test]").run
     assert (("evaluation", "only"), "expected null, since protocol agenteval runs every task, got a choice of tasks") in list(doubts(run))
-
-
-def test_memory_cannot_be_counted_without_a_model(tmp_path: Path) -> None:
-    with pytest.raises(RecipeError, match=r"policy\.model: expected a model, got null"):
-        estimate_capacity(Question(recipe=str(write_recipe(tmp_path, ONLY))))

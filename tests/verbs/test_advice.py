@@ -75,10 +75,6 @@ def test_a_policy_is_spread_beside_more_gpus() -> None:
     assert any({part.partition("=")[0] for part in way.overrides} >= {"cluster.nodes", "cluster.tensor_parallel"} for way in found)
 
 
-def test_a_rehearsal_is_not_advised_gpus() -> None:
-    assert not any(way.gpu or "cluster" in way.says for way in ways("profile=rehearsal"))
-
-
 def test_adapters_are_advised_to_the_engine_that_has_them_alone() -> None:
     # 16 bytes of 3.1e9 numbers are 46 GiB; 4 bytes of them, and what adapters and their second copies take, are less than 40
     local = ways("profile=laptop", "policy.model.path=Qwen2.5-3B", "budgets.context_tokens=2048", "train.parameters=all", gpu="a100-40g")

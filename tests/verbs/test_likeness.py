@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -20,6 +21,7 @@ from agentgym_cli.store.loader import load_into
 from agentgym_cli.store.opening import open_for_writing
 from agentgym_cli.store.records import Record
 from agentgym_cli.verbs.capacity import CapacityAnswer, Question, estimate_capacity
+from agentgym_cli.verbs.changes import Value, with_keys
 from agentgym_cli.verbs.devices import devices_of, shape_of
 from agentgym_cli.verbs.estimate import estimate
 from agentgym_cli.verbs.likeness import Stored, said_of, use_of
@@ -214,3 +216,37 @@ def test_a_run_or_a_store_that_there_is_not_is_said(tmp_path: Path) -> None:
     database = kept(tmp_path, 40)
     with pytest.raises(StoreError, match="there is none in this store"):
         estimate_capacity(Question(recipe=TEXTCRAFT, overrides=["profile=laptop"], run="other", database=database))
+
+
+ENDPOINT = "policy.endpoint={url: 'http://127.0.0.1:8000/v1', model: served}"
+
+
+def _served() -> Resolved:
+    return resolved("train=null", "warm_start=null", "policy.model=null", ENDPOINT, "evaluation.policy=endpoint")
+
+
+def _asked(policy: str, changed: Mapping[str, Value]) -> Use:
+    found, planned = _served(), _served()
+    planned = replace(planned, run=with_keys(planned.run, changed))
+    lists = select_tasks(found.run.tasks, env="textcraft", beside=found.folders)
+    played = Stored(run=found.run, parts=task_parts(lists), folders=found.folders, fingerprint="{}", policy=policy, trained=False)
+    return use_of(played, MEASURED, planned=planned.run, folders=planned.folders, same_devices=True)
+
+
+def test_turns_of_an_endpoint_are_its_own_and_nothing_is_scaled() -> None:
+    found = _asked("endpoint, chat: served", {})
+    assert (found.worlds, found.play, found.policy, found.update, said_of(found)) == (True, True, 1.0, None, ())
+
+
+@pytest.mark.parametrize(
+    ("policy", "changed", "play", "key"),
+    [
+        ("oracle", {}, False, "policy"),
+        ("endpoint, chat: served", {"policy.endpoint.model": "other"}, False, "policy.endpoint.model"),
+        ("endpoint, chat: served", {"policy.endpoint.url": "http://127.0.0.1:9000/v1"}, True, "policy.endpoint.url"),
+    ],
+)
+def test_another_server_or_none_has_other_times(policy: str, changed: Mapping[str, Value], play: bool, key: str) -> None:
+    found = _asked(policy, changed)
+    assert (found.play, found.policy) == (play, None)
+    assert any(key in sentence for sentence in said_of(found))
