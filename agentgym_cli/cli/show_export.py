@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from rich.markup import escape
@@ -17,11 +18,13 @@ def show_exported_model(made: ExportedModel, *, as_json: bool) -> None:
     """Print where the model is and what it is."""
     if as_json:
         said = {"run": made.run, "step": made.step, "folder": str(made.folder), "parameters": made.parameters, "weights": made.weights}
-        print_json(said)
+        print_json(said | {"apart": None if made.apart is None else asdict(made.apart)})
         return
     console = stdout_console()
     console.print(escape(f"{made.run}, step {made.step}: {made.parameters:,} parameters in {made.folder}"), soft_wrap=True)
     console.print(f"  weights {made.weights}", soft_wrap=True)
+    if made.said is not None:
+        console.print(escape(f"  log-probabilities {made.said}"), soft_wrap=True)
 
 
 def show_converted(made: Converted, *, as_json: bool) -> None:

@@ -13,6 +13,7 @@ from agentgym_cli.errors import RecipeError, TrainerError
 from agentgym_cli.learn.export import Exporting, export_folder, template_of, tokenizer_loader
 from agentgym_cli.learn.lora import Adapted
 from agentgym_cli.learn.model import WEIGHTS, build_model, load_weights
+from agentgym_cli.learn.verl.fidelity import Apart, compare
 from agentgym_cli.learn.verl.merge import merge, parameters_of
 from agentgym_cli.recipe.canonical import file_digest
 from agentgym_cli.recipe.data import find_data
@@ -24,6 +25,7 @@ from agentgym_cli.report.build import build_report
 from agentgym_cli.store.opening import open_for_reading
 from agentgym_cli.store.queries import find_run
 from agentgym_cli.verbs.folders import FROZEN_FILE, Checkpoint, checkpoint_folder, find_checkpoint
+from agentgym_cli.verbs.kept_tokens import kept_of
 from agentgym_cli.verbs.model_card import Made, card
 from agentgym_cli.verbs.turns import turns_of
 from agentgym_cli.verbs.verl_checkpoints import verl_checkpoint
@@ -41,6 +43,10 @@ class ExportedModel:
     parameters: int
     weights: str
     """SHA-256 of the weights file."""
+    apart: Apart | None = None
+    """How far a merged model is from what its run sampled; None where nothing was compared."""
+    said: str | None = None
+    """The same in words; None on engine local, whose weights are exported as they are."""
 
 
 def export_model(run: str, *, step: int | None, folder: Path | None, database: Path, runs_dir: Path) -> ExportedModel:
@@ -96,17 +102,21 @@ def _merged(home: Path, frozen: Frozen, step: int | None, folder: Path | None, d
         aside.mkdir(parents=True)
         merge(checkpoint.shards, aside, variables=variables_of(frozen.run))
         parameters = parameters_of(aside / WEIGHTS)
+        apart = compare(aside, kept_of(home, frozen.run, checkpoint.step))
         generation = aside / "generation_config.json"
         known = json.loads(generation.read_text(encoding="utf-8")) if generation.is_file() else {}
         generation.write_text(json.dumps({**known, **_generation(frozen.run)}, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-        made = Made(run=home.name, step=checkpoint.step, checkpoint=file_digest(aside / WEIGHTS), parameters=parameters)
+        said = "not compared: the run kept no tokens of these weights" if apart is None else apart.sentence()
+        made = Made(run=home.name, step=checkpoint.step, checkpoint=file_digest(aside / WEIGHTS), parameters=parameters, apart=said)
         (aside / "README.md").write_text(card(frozen, made, build_report(database, home.name), tokenizer_loader(aside)), encoding="utf-8")
         aside.rename(target)
     except OSError as err:
         raise TrainerError(f"{target}: cannot write the model: {err.strerror or err}", "free some space, or name another place: -o DIR") from err
     finally:
         shutil.rmtree(aside, ignore_errors=True)
-    return ExportedModel(run=home.name, step=checkpoint.step, folder=target, parameters=parameters, weights=file_digest(target / WEIGHTS))
+    return ExportedModel(
+        run=home.name, step=checkpoint.step, folder=target, parameters=parameters, weights=file_digest(target / WEIGHTS), apart=apart, said=said
+    )
 
 
 def _home(run: str, database: Path, runs_dir: Path) -> Path:

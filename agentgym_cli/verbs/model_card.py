@@ -22,6 +22,8 @@ class Made:
     checkpoint: str
     """SHA-256 of the checkpoint's weights file."""
     parameters: int
+    apart: str | None = None
+    """How far its log-probabilities are from those sampled, in words; None where nothing rounds them."""
 
 
 def card(frozen: Frozen, made: Made, report: Report, loader: str) -> str:
@@ -78,6 +80,8 @@ def _facts(frozen: Frozen, made: Made, learned: str) -> Iterator[tuple[str, str]
         lora = run.train.lora
         yield "adapters", f"rank {lora.rank}, alpha {lora.alpha:g}, on {for_markdown(', '.join(lora.targets))}; merged into these weights"
     yield "parameters", f"{made.parameters:,}"
+    if made.apart is not None:
+        yield "log-probabilities", made.apart
     yield "environment", for_code(run.env.dialect)
     yield "turns", f"layout {run.prompt.turn_format}, actions as {run.prompt.action_format}"
     yield "sampled at", f"temperature {run.policy.sampling.temperature:g}, at most {run.budgets.response_tokens} tokens a turn"

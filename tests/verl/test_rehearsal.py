@@ -167,6 +167,9 @@ def test_the_exported_model_has_the_log_probabilities_that_were_sampled(rehearse
     records, _ = counted(rehearsed.folder)
     judged = [each.tokens for each in records if isinstance(each, AttemptRecord) and each.episode.startswith("eval_after/")]
     assert len(judged) == 2
+    # Beside the tokens of its evaluation, the weights of step 3 sampled none.
+    assert said["apart"]["episodes"] == 2 and 0 < said["apart"]["mean"] <= said["apart"]["largest"] < 0.05
+    assert said["apart"]["tokens"] == sum(sum(tokens.action_mask) for tokens in judged if tokens is not None)
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
     for tokens in judged:
         assert tokens is not None
