@@ -18,6 +18,7 @@ from agentgym_cli.learn.verl import model_server as servers
 from agentgym_cli.learn.verl.launch import MARK, MARK_FILE, processes_of
 from agentgym_cli.learn.verl.model_server import ModelServer, Serving, model_server
 from agentgym_cli.learn.verl.output import last_words
+from agentgym_cli.learn.verl.plugin import LAUNCHER
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="this system has no /proc")
 STAND_IN = "tests.learn.verl.stand_in_server"
@@ -203,3 +204,18 @@ async def test_the_end_of_a_server_is_heard(tmp_path: Path) -> None:
 def test_the_last_error_is_the_reason_and_not_what_repeats_it(tmp_path: Path) -> None:
     (tmp_path / "log").write_text(ROOT_CAUSE)
     assert last_words(tmp_path / "log").words == "KeyError: 'layers.0.mlp'"
+
+
+@pytest.mark.slow
+def test_vllms_server_gets_our_words_and_ends_with_a_launcher_that_is_killed(tmp_path: Path) -> None:
+    place = tmp_path / "vllm" / "entrypoints" / "openai"
+    place.mkdir(parents=True)
+    (place / "api_server.py").write_text(f"import sys\nif __name__ == '__main__':\n    print(*sys.argv[1:], flush=True)\n    {NOTHING}\n")
+    child = "[sys.executable, '-m', 'agentgym_cli.learn.verl.serve', '--model', 'm']"
+    parent = f"import os, subprocess, sys; subprocess.run({child}, env={{**os.environ, {LAUNCHER!r}: str(os.getpid())}})"
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT}"}
+    with subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE, text=True, env=environment) as launcher:
+        assert launcher.stdout is not None and launcher.stdout.readline() == "--model m\n"
+        launcher.kill()
+        # The pipe is the server's too: it ends when that has.
+        assert launcher.stdout.read() == ""
