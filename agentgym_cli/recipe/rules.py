@@ -169,7 +169,8 @@ def _imitated(train: TrainSpec, cluster: ClusterSpec) -> Iterator[Finding]:
     """verl's supervised trainer is started by torchrun on this machine, without Ray."""
     if not isinstance(train.algorithm, SftSpec):
         return
-    if cluster.nodes != 1:
+    # In a rehearsal a node is one process more on this machine.
+    if cluster.nodes != 1 and cluster.gpus_per_node:
         yield ("cluster", "nodes"), f"expected 1 with algorithm sft, which verl trains on one machine, got {cluster.nodes}"
     if cluster.ray_address is not None:
         yield ("cluster", "ray_address"), f"expected null with algorithm sft, which needs no Ray, got {cluster.ray_address}"
