@@ -53,6 +53,10 @@ def complaint(path: str, *overrides: str) -> str:
         ("train.parameters=gains", "train.parameters: expected what engine verl can do, got gains; engine local can"),
         ("train.lora={rank: 4, alpha: 0.5}", "train.lora.alpha: expected a whole number with engine verl, got 0.5"),
         ("prompt.turn_format=words", "prompt.turn_format: expected what engine verl can do, got words; engine local can"),
+        (
+            "warm_start={steps: 1, demonstrations: 1, demonstrations_per_step: 1, learning_rate: 1e-3, max_turns: 4}",
+            "warm_start: expected what engine verl can do, got warm start; engine local can; or train with algorithm sft, export the run, and start",
+        ),
         ("evaluation.horizon=4000", "evaluation.horizon: expected at most 3276 turns"),
     ],
 )
@@ -270,3 +274,21 @@ def test_the_local_engine_ignores_no_word_about_turns(tmp_path: Path, override: 
 def test_a_chat_template_is_for_the_turn_format_template(tmp_path: Path) -> None:
     words = ("prompt={turn_format: template, history: append, action_format: plain}", "policy.model.chat_template=chat.jinja")
     assert made(write_recipe(tmp_path), *words).run.prompt.history == "append"
+
+
+SFT = "train.algorithm={kind: sft, demonstrations: [{kind: oracle, count: 4}]}"
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("evaluation.every=1", "evaluation.every: expected what engine verl can do, got 1; engine local can"),
+        ("cluster.nodes=2", "cluster.nodes: expected 1 with algorithm sft, which verl trains on one machine, got 2"),
+        ("cluster.ray_address=auto", "cluster.ray_address: expected null with algorithm sft, which needs no Ray, got auto"),
+        ("train.tasks_per_step=12", "train.tasks_per_step: expected episodes of an update that 8 GPUs can share, got 12"),
+    ],
+)
+def test_demonstrations_are_learned_on_one_machine_without_ray(tmp_path: Path, override: str, said: str) -> None:
+    path = write_recipe(tmp_path, VERL)
+    assert made(path, SFT).run.engine.kind == "verl"
+    assert said in complaint(path, SFT, override)

@@ -71,3 +71,11 @@ def test_the_newest_are_kept_whole_and_older_ones_leave_nothing(tmp_path: Path) 
     assert sorted(path.name for path in (tmp_path / "checkpoints").iterdir()) == ["global_step_1", "global_step_10", "global_step_9"]
     forget_verl_checkpoints(tmp_path, digest="d", keep=2)
     assert last_verl_checkpoint(tmp_path, digest="d") == verl_checkpoint(tmp_path, digest="d", step=10)
+
+
+def test_shards_of_one_network_may_stand_in_the_checkpoints_own_folder(tmp_path: Path) -> None:
+    place = checkpoint(tmp_path, 2, digest="d", step=2, ranks=1, shards=".")
+    (place / "actor").rmdir()
+    assert verl_checkpoint(tmp_path, digest="d", step=2).shards == place
+    checkpoint(tmp_path, 3, digest="d", step=3, ranks=1)
+    assert verl_checkpoint(tmp_path, digest="d", step=3).shards.name == "actor"

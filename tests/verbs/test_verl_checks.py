@@ -132,3 +132,10 @@ def test_shards_are_read_by_as_many_as_wrote_them() -> None:
     with pytest.raises(TrainerError, match="expected the 8 GPUs that wrote the checkpoint, got 4") as refused:
         require_same_ranks(ClusterSpec(gpus_per_node=4), 8)
     assert refused.value.hint is not None and "agentgym export" in refused.value.hint
+
+
+def test_the_way_without_flash_attention_is_named_in_the_words_of_the_trainer() -> None:
+    sft = run_of("train.algorithm={kind: sft, demonstrations: [{kind: oracle, count: 4}]}", "train.updates_per_step=1")
+    with pytest.raises(LockError) as refused:
+        require_machine(sft, replace(EIGHT, flash_attention=False), shape=KNOWN.shape, model=MODEL)
+    assert refused.value.hint is not None and "verl.model.override_config.attn_implementation=sdpa" in refused.value.hint

@@ -61,6 +61,12 @@ def test_episodes_that_keep_ending_are_a_sign_of_life() -> None:
             "to fit in memory, got OutOfMemoryError",
             "gpu_memory_utilization",
         ),
+        (
+            "[rank1]: Traceback (most recent call last):\n[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB\n"
+            "E1130 api.py:882] failed (exitcode: 1)\ntorch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n===\n",
+            "to fit in memory, got OutOfMemoryError: CUDA out of memory",
+            "gpu_memory_utilization",
+        ),
         ("Traceback:\n  x\nValueError: bad shape\nmore words", "exit status 0, got 1 in phase 'update' of step 3: ValueError: bad shape", "log"),
         ("something odd\n", "exit status 0, got 1 in phase 'update' of step 3: something odd", "log"),
         ("", "exit status 0, got 1 in phase 'update' of step 3: nothing", "log"),
