@@ -139,7 +139,8 @@ def evaluate(
         typer.Option("--policy", help="oracle, random, scripted, checkpoint or endpoint; evaluation.policy otherwise.", show_default=False),
     ] = None,
     checkpoint: Annotated[
-        list[Path] | None, typer.Option("--checkpoint", help="Checkpoint folder, or run folder (its last one); may be repeated.", show_default=False)
+        list[Path] | None,
+        typer.Option("--checkpoint", help="Folder of a checkpoint, a run (its last one) or a model; may be repeated.", show_default=False),
     ] = None,
     endpoint: Annotated[
         list[str] | None,
