@@ -27,8 +27,8 @@ from agentgym_cli.verbs.verl_place import FOLDER, rehearses
 SHARED_MEMORY = Path("/dev/shm")
 NEEDED_SHARED_MIB = {True: 256, False: 4096}
 """For weights on their way to vLLM and for Ray's objects: in a rehearsal, and with real weights."""
-BYTES_PER_PARAMETER = 12
-"""Of one checkpoint: weights and the two moments of AdamW, each in float32."""
+BYTES_PER_WEIGHT, BYTES_OF_MOMENTS = 4, 8
+"""Of one checkpoint: weights and the two moments of AdamW, each in float32; what is frozen below adapters has no moments."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +154,10 @@ def _require_disk(run: Run, machine: Machine, shape: ModelShape, *, done: int) -
     assert train is not None, "only runs that train are launched"
     count = _checkpoints(train, done=done)
     networks = 2 if isinstance(train.algorithm, PpoSpec) else 1
-    needed = count * networks * BYTES_PER_PARAMETER * shape.parameters
+    adapters = 0 if train.lora is None else shape.adapter_parameters(train.lora.rank, train.lora.targets)
+    # A critic is trained whole, beside adapters too.
+    learning = shape.parameters * (networks - 1) + (adapters or shape.parameters)
+    needed = count * (BYTES_PER_WEIGHT * (networks * shape.parameters + adapters) + BYTES_OF_MOMENTS * learning)
     if machine.disk_bytes < needed:
         gib = 1024**3
         raise TrainerError(

@@ -75,6 +75,17 @@ def test_there_has_to_be_room_for_the_checkpoints_that_are_still_to_come(overrid
         require_machine(run_of(*overrides), replace(EIGHT, disk_bytes=needed - 1), shape=KNOWN.shape, model=MODEL, done=done)
 
 
+@pytest.mark.parametrize(("algorithm", "critic"), [("{kind: grpo, group_size: 8}", 0), ("{kind: ppo, critic_learning_rate: 1e-5}", 12)])
+def test_what_is_frozen_below_adapters_has_no_moments_in_a_checkpoint(algorithm: str, critic: int) -> None:
+    # 28 layers of rank 16: a query from 3584 to 3584 numbers and a value from 3584 to 512.
+    adapters = 28 * 16 * (3584 + 3584 + 3584 + 512)
+    needed = 3 * ((4 + critic) * 7_615_616_512 + 12 * adapters)
+    asked = run_of(f"train.algorithm={algorithm}", "train.lora={rank: 16, alpha: 32}")
+    require_machine(asked, replace(EIGHT, disk_bytes=needed), shape=KNOWN.shape, model=MODEL)
+    with pytest.raises(TrainerError, match=r"store\.runs_dir: expected"):
+        require_machine(asked, replace(EIGHT, disk_bytes=needed - 1), shape=KNOWN.shape, model=MODEL)
+
+
 def test_several_machines_are_a_cluster_that_runs_already() -> None:
     with pytest.raises(TrainerError, match=r"cluster\.ray_address: expected the Ray cluster of 2 machines, got none"):
         require_machine(run_of("cluster.nodes=2"), EIGHT, shape=KNOWN.shape, model=MODEL)
