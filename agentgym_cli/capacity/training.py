@@ -94,9 +94,10 @@ class _State:
 def training_memory(shape: ModelShape, work: Workload, layout: Layout) -> TrainingMemory:
     """Bytes on one device of the layout."""
     policy = _state(shape.parameters + work.adapters, work.trained, layout)
-    # A body like the policy's and a head of one number; with adapters they and the head alone learn, else all of it.
+    # A body like the policy's and a head of one number; in one process with adapters they and the head alone learn, else all of it.
     head = shape.hidden
-    critic = _state(shape.parameters + work.adapters + head, (work.adapters or shape.parameters) + head, layout) if work.critic else _NONE
+    beside = work.adapters if layout.local else 0
+    critic = _state(shape.parameters + beside + head, (beside or shape.parameters) + head, layout) if work.critic else _NONE
     reference = _reference(shape, work, layout)
     return TrainingMemory(
         weights=policy.weights,

@@ -48,6 +48,12 @@ def test_adapters_keep_no_gradients_of_the_model() -> None:
     assert (found.weights, found.gradients, found.optimizer, found.reference) == (4 * (180 + 24), 4 * 24, 8 * 24, 0)
 
 
+def test_a_critic_on_gpus_learns_whole_beside_a_policy_of_adapters() -> None:
+    found = training_memory(TINY, work(TINY, tokens=8, adapters=24, critic=True), colocated(1))
+    # 184 numbers with weight, gradient and two moments while it learns, when the policy's 24 gradients are not there
+    assert found.critic == 184 * 16 - 24 * 4
+
+
 def test_adapters_in_one_process_by_hand() -> None:
     adapted = replace(work(TINY, tokens=8, adapters=24, reference=True, critic=True), merged=TINY.target_parameters(("q_proj", "v_proj")))
     found = judge(replace(plan(TINY, layout=one_process(checkpointing=False)), work=adapted))
