@@ -75,7 +75,8 @@ def test_promise_10_a_run_that_learns_from_stored_data_resumes_to_the_same_bits(
 
 
 def test_an_exported_model_is_what_a_later_recipe_begins_with(tmp_path: Path) -> None:
-    trained(tmp_path, "sft", SFT, LORA)
+    trained(tmp_path, "sft", SFT, LORA, "train.keep_checkpoints=2")
+    assert sorted(path.name for path in (only_run(tmp_path) / "checkpoints").iterdir()) == ["step-000000", "step-000003", "step-000004"]
     made = run(tmp_path, "export", str(only_run(tmp_path)), "-o", "models/taught", "--json")
     assert made.code == 0, made.err
     folder = tmp_path / "models" / "taught"

@@ -91,7 +91,8 @@ def test_several_machines_are_a_cluster_that_runs_already() -> None:
         require_machine(run_of("cluster.nodes=2"), EIGHT, shape=KNOWN.shape, model=MODEL)
 
 
-def test_workers_reach_the_launcher_on_the_way_to_their_cluster() -> None:
+def test_workers_reach_the_launcher_on_the_way_to_their_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
     assert desk_host(ClusterSpec(gpus_per_node=8)) == "127.0.0.1"
     for address in ("127.0.0.1:6379", "ray://127.0.0.1:10001"):
         assert desk_host(ClusterSpec(gpus_per_node=8, ray_address=address)) == "127.0.0.1"
@@ -150,3 +151,20 @@ def test_the_way_without_flash_attention_is_named_in_the_words_of_the_trainer() 
     with pytest.raises(LockError) as refused:
         require_machine(sft, replace(EIGHT, flash_attention=False), shape=KNOWN.shape, model=MODEL)
     assert refused.value.hint is not None and "verl.model.override_config.attn_implementation=sdpa" in refused.value.hint
+
+
+def test_a_world_that_one_machine_serves_is_not_for_several() -> None:
+    several = ("cluster.nodes=2", "cluster.ray_address=10.0.0.1:6379", "train.tasks_per_step=64")
+    with pytest.raises(TrainerError, match=r"env\.urls: expected addresses that all 2 machines reach, got a world that is served on this one"):
+        require_machine(run_of(*several), EIGHT, shape=KNOWN.shape, model=MODEL)
+    require_machine(run_of(*several, "env.urls=[http://10.0.0.1:36001]"), EIGHT, shape=KNOWN.shape, model=MODEL)
+
+
+def test_a_job_reaches_its_launcher_by_the_address_that_ray_gives_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:6379")
+    assert desk_host(ClusterSpec(nodes=2, gpus_per_node=8, ray_address="auto")) == "127.0.0.1"
+    # A Ray of the run's own has nothing to do with it.
+    monkeypatch.setenv("RAY_ADDRESS", "nowhere")
+    assert desk_host(ClusterSpec(gpus_per_node=8)) == "127.0.0.1"
+    with pytest.raises(TrainerError, match="expected HOST:PORT of a Ray cluster"):
+        desk_host(ClusterSpec(gpus_per_node=8, ray_address="auto"))

@@ -192,3 +192,16 @@ def test_a_trajectory_is_handed_over_from_its_first_to_its_last_action_token() -
     assert fields["rm_scores"].tolist() == [0.0, 0.0, 0.0, 0.5]
     torch.testing.assert_close(fields["rollout_log_probs"], torch.tensor([-0.1, -0.2, 0.0, -0.3]))
     assert (fields["extra_fields"]["min_global_steps"], fields["extra_fields"]["max_global_steps"]) == (2, 3)
+
+
+def test_a_batch_without_a_trajectory_is_said_to_whoever_keeps_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    # verl's own comes first: ours is loaded by its hook.
+    pytest.importorskip("verl.trainer.ppo.v1.trainer_sync")
+    trainer: Any = pytest.importorskip("agentgym_cli.learn.verl.trainer")
+    said: list[Any] = []
+    monkeypatch.setattr(trainer, "say_once", lambda desk, do, **fields: said.append((desk, do, fields)))
+    told = object.__new__(trainer.ToldTrainer)
+    told._setup_told, told.global_steps = SimpleNamespace(desk="desk"), 3
+    with pytest.raises(RuntimeError, match="step 3: expected a trajectory, got none"):
+        told._balance_batch(SimpleNamespace(keys=[], tags=[]), {})
+    assert said == [("desk", "empty", {"step": 3})]
