@@ -20,6 +20,7 @@ NAMES = {
     "agentgym/padding": "padding_rows",
     "agentgym/policy_age_max": "policy_age_max",
     "agentgym/policy_age_mean": "policy_age_mean",
+    "rollout_corr/rollout_is_mean": "importance_weight",
     "timing_s/step": "time/step_seconds",
     "timing_s/gen": "time/play_seconds",
 }

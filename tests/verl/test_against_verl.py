@@ -15,6 +15,7 @@ from agentgym_cli.learn.losses import importance_weight, policy_loss, reference_
 from agentgym_cli.learn.verl.seam import Played
 from agentgym_cli.recipe.resolve import resolve
 from agentgym_cli.recipe.schema.algorithms import GrpoSpec, RlooSpec
+from agentgym_cli.verbs.cluster_metrics import step_metrics
 from agentgym_cli.verbs.verl_place import settings_of
 
 pytestmark = [pytest.mark.verl, pytest.mark.filterwarnings("ignore")]
@@ -149,13 +150,14 @@ def test_the_truncated_importance_correction_is_the_same(cap: float) -> None:
     given = protocol.DataProto.from_dict(
         tensors={"old_log_probs": made.old, "rollout_log_probs": sampled, "response_mask": made.mask.long()},
     )
-    corrected, _ = corrections.compute_rollout_correction_and_add_to_batch(given, told)
+    corrected, measured = corrections.compute_rollout_correction_and_add_to_batch(given, told)
     theirs = verls_loss(made.logp, made, advantages, "token-mean", weights=corrected.batch["rollout_is_weights"])
     weight = importance_weight(made.old, sampled, cap=cap)
     assert 0 < int((weight[made.mask] == cap).sum()) < int(made.mask.sum()), "some are capped and some are not"
     mine = policy_loss(made.logp, made.old, advantages, made.mask, 0.2, weight=weight).surrogate / made.mask.sum()
     torch.testing.assert_close(theirs, mine)
     torch.testing.assert_close(corrected.batch["response_mask"].bool(), made.mask)
+    assert step_metrics(measured)["importance_weight"] == pytest.approx(float(weight[made.mask].mean()))
 
 
 def test_the_mean_over_episodes_is_the_same() -> None:

@@ -108,6 +108,9 @@ def test_the_sampler_has_the_trainers_adapters_after_two_of_their_syncs(trained:
     # Adapters begin as nothing, and the reference is the model without them: the second update of the first step is the first that finds any.
     assert 0 < measured["reference_kl"][1] < measured["reference_kl"][STEPS]
     assert min(measured["gradient_norm"].values()) > 1e-5
+    # The newest weights weigh their own tokens by 1, older ones are corrected for.
+    assert measured["importance_weight"][1] == pytest.approx(1.0, abs=1e-4)
+    assert all(0.5 < each <= 2 for each in measured["importance_weight"].values())
 
 
 def off(folder: Path, judged: Sequence[TokensRecord]) -> float:
