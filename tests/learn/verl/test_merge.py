@@ -13,6 +13,7 @@ from safetensors.torch import save_file
 from agentgym_cli.errors import TrainerError
 from agentgym_cli.learn.verl.merge import ADAPTERS, WEIGHTS, fold_adapters
 
+pytestmark = pytest.mark.torch
 LAYER = "model.layers.0.self_attn.q_proj"
 
 
