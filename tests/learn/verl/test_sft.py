@@ -30,6 +30,8 @@ from agentgym_cli.store.desk import Address
 from agentgym_cli.store.importing.conversations import Conversation, Spoken
 from agentgym_cli.verbs.verl_place import resolved_settings
 
+pytestmark = pytest.mark.torch
+
 SFT = "train.algorithm={kind: sft, demonstrations: [{kind: oracle, count: 12}]}"
 LAUNCH = SftLaunch(name="a-run", model="/m", demonstrations="/r/d", updates="/r/u", checkpoints="/r/checkpoints", resume_from=None)
 
