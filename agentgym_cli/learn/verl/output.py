@@ -17,8 +17,8 @@ _MEMORY = re.compile(
 _WHO = re.compile(r"^(?:\([^)]*\)\s*)*(?:(?:ERROR|WARNING|CRITICAL) [\d-]+ [\d:]+ \[[^\]]*\]\s*)?")
 """Which process says it, and where in its code."""
 _ERROR = re.compile(r"^(?:\S+ )?(?:\w+\.)*(\w*(?:Error|Exception)): (.+)$")
-_REPEATS = ("Engine core initialization failed", "EngineCore encountered an issue", "Engine core proc")
-"""How vLLM's server says that its engine has said why."""
+_REPEATS = ("WorkerProc initialization failed", "Engine core initialization failed", "EngineCore encountered an issue", "Engine core proc")
+"""How vLLM's processes say that another one has said why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -115,6 +115,7 @@ async def test_a_start_that_is_cancelled_leaves_no_process(tmp_path: Path, monke
 ROOT_CAUSE = """\
 (EngineCore pid=7) ERROR 11-30 14:57:23 [core.py:1209] Traceback (most recent call last):
 (EngineCore pid=7) ERROR 11-30 14:57:23 [core.py:1209] KeyError: 'layers.0.mlp'
+(EngineCore pid=7) ERROR 11-30 14:57:23 [core.py:1209] Exception: WorkerProc initialization failed due to an exception in a background process.
 (APIServer pid=6) Traceback (most recent call last):
 (APIServer pid=6) RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}
 """
