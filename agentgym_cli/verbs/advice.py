@@ -9,10 +9,13 @@ from itertools import combinations
 from agentgym_cli.capacity.gpus import GpuKind, gpu_kinds
 from agentgym_cli.capacity.verdict import Plan, Verdict, judge
 from agentgym_cli.errors import RecipeError
+from agentgym_cli.learn.verl.settings import own_settings
 from agentgym_cli.recipe.rules import broken_rules
+from agentgym_cli.recipe.schema.computing import ClusterSpec
 from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.verbs.changes import Change, experiments, larger_clusters, spreads, with_keys
 from agentgym_cli.verbs.devices import layout_of
+from agentgym_cli.verbs.verl_place import keys_of
 from agentgym_cli.verbs.workload import plan_of
 
 _MOST_TOGETHER = 4
@@ -71,7 +74,16 @@ def _fits(run: Run, plan: Plan, chosen: Iterable[Change]) -> bool:
     for change in chosen:
         changed = with_keys(changed, change.keys)
     verdict = _weighed(changed, plan, plan.kind)
-    return verdict is not None and verdict.fits and next(broken_rules(changed), None) is None
+    return verdict is not None and verdict.fits and next(broken_rules(changed), None) is None and _takes(changed)
+
+
+def _takes(run: Run) -> bool:
+    """Whether the trainer of the run has the keys of verl's that it is told."""
+    try:
+        own_settings(run.cluster or ClusterSpec(gpus_per_node=1), keys_of(run))
+    except RecipeError:
+        return False
+    return True
 
 
 def _weighed(run: Run, plan: Plan, kind: GpuKind) -> Verdict | None:

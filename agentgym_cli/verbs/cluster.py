@@ -26,6 +26,7 @@ from agentgym_cli.store.records import AttemptRecord, OutcomeRecord
 from agentgym_cli.verbs.cluster_metrics import step_metrics
 from agentgym_cli.verbs.degraded import InfraShare
 from agentgym_cli.verbs.estimate import Estimate
+from agentgym_cli.verbs.folders import short
 from agentgym_cli.verbs.history import History
 from agentgym_cli.verbs.home import keep_observed
 from agentgym_cli.verbs.play import budget_of, infra_share
@@ -146,7 +147,7 @@ class Work:
         words = arguments(found)
         (folder / f"command-{self._recorder.segment}.txt").write_text("\n".join(words) + "\n", encoding="utf-8")
         log = folder / f"verl-{self._recorder.segment}.log"
-        self._progress.note("verl", f"starts Ray and vLLM, which takes minutes; what they say: {_short(log)}")
+        self._progress.note("verl", f"starts Ray and vLLM, which takes minutes; what they say: {short(log)}")
         self._progress.begin("train", self._spec.steps, "step", done=self._done)
         try:
             await run_verl(words, folder=folder, variables=launch.variables, log=log, watch=self.watch, weigh=self._weigh)
@@ -315,7 +316,7 @@ class Work:
             self._end(
                 TrainerError(
                     f"step {step}: expected an outcome of each of its {len(wanted)} episodes, got none of {len(lost)}, {lost[0]} among them",
-                    f"see {_short(self._folder)}/verl-{self._recorder.segment}.log; {self._prepared.resume_command('train')} goes on",
+                    f"see {short(self._folder)}/verl-{self._recorder.segment}.log; {self._prepared.resume_command('train')} goes on",
                 )
             )
 
@@ -344,8 +345,3 @@ class Work:
     def _limited(self) -> dict[str, tuple[Task, ...]]:
         limit = self._prepared.run.evaluation.limit
         return {name: tasks[:limit] for name, tasks in self._prepared.evaluation_tasks.items()}
-
-
-def _short(path: Path) -> Path:
-    here = Path.cwd()
-    return path.relative_to(here) if path.is_relative_to(here) else path

@@ -58,6 +58,12 @@ def find_checkpoint(path: Path) -> Checkpoint:
     return found
 
 
+def short(path: Path) -> Path:
+    """A place as somebody reads it: from the working folder, where it lies in there."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
+
+
 def _folders(run_folder: Path) -> list[Path]:
     folder = run_folder / CHECKPOINTS
     return [path for path in folder.iterdir() if path.is_dir()] if folder.is_dir() else []

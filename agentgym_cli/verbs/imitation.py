@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import shutil
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from agentgym_cli.errors import AgentgymError, StoreError, TrainerError
 from agentgym_cli.learn.verl.launch import Program, Watch, host_bytes, run_verl
+from agentgym_cli.learn.verl.merge import merge
 from agentgym_cli.learn.verl.sft.rows import Lesson, lesson_of, write_lesson
 from agentgym_cli.learn.verl.sft.settings import sft_settings
 from agentgym_cli.learn.verl.sft.setup import SETUP_FILE, SftSetup, launcher_words
@@ -21,6 +24,7 @@ from agentgym_cli.store.desk import Address, open_desk
 from agentgym_cli.verbs.cluster_metrics import sft_metrics
 from agentgym_cli.verbs.degraded import InfraShare
 from agentgym_cli.verbs.estimate import Estimate
+from agentgym_cli.verbs.folders import short
 from agentgym_cli.verbs.gathering import Gathering
 from agentgym_cli.verbs.history import History
 from agentgym_cli.verbs.home import keep_observed
@@ -31,7 +35,10 @@ from agentgym_cli.verbs.progress import Progress
 from agentgym_cli.verbs.recorder import Recorder, loading
 from agentgym_cli.verbs.rehearsal import model_folder, rehearsal_model
 from agentgym_cli.verbs.segment import Finished, open_segment
+from agentgym_cli.verbs.served import evaluate_served
+from agentgym_cli.verbs.served_checks import ServedModel
 from agentgym_cli.verbs.stored import Stored
+from agentgym_cli.verbs.train import left_to_evaluate
 from agentgym_cli.verbs.turns import turn_tokens
 from agentgym_cli.verbs.verl_checkpoints import VerlCheckpoint, forget_verl_checkpoints, last_verl_checkpoint
 from agentgym_cli.verbs.verl_checks import require_same_ranks
@@ -50,8 +57,8 @@ async def imitate_on_cluster(prepared: Prepared, spec: TrainSpec, stored: Stored
     if found is not None:
         require_same_ranks(cluster, found.ranks)
     with open_segment(prepared, verb="train", policy="verl", resumed_from_step=resumed_from, progress=progress) as (recorder, history):
-        if found is not None and found.step == spec.steps:
-            progress.note("resume", f"nothing is left to do: all {spec.steps} steps are recorded")
+        if found is not None and found.step == spec.steps and not left_to_evaluate(prepared, spec, history):
+            progress.note("resume", f"nothing is left to do: all {spec.steps} steps and the evaluation behind them are recorded")
             infra = infra_share(prepared.run, history)
         else:
             keep_estimate(recorder, estimate)
@@ -77,16 +84,48 @@ async def _in_world(
     ) as world:
         keep_observed(prepared, world.observed)
         stage = stage_of(run, prepared.dialect, world.client, tasks, recorder, history, progress)
-        folder = prepared.folder.absolute() / FOLDER
-        folder.mkdir(exist_ok=True)
-        model = Path(model_folder(prepared, folder))
-        tokenizer = rehearsal_model(prepared, model, kept=found is not None, progress=progress) if rehearses(run) else None
-        lesson = await _lesson(prepared, spec, stored, stage, tokenizer, fresh=found is None)
-        await Learning(prepared, spec, found, lesson, recorder, progress).launch(model)
+        await _phases(prepared, spec, stored, stage, found)
     return stage.infra
 
 
-async def _lesson(prepared: Prepared, spec: TrainSpec, stored: Stored, stage: Stage, tokenizer: Path | None, *, fresh: bool) -> Lesson:
+async def _phases(prepared: Prepared, spec: TrainSpec, stored: Stored, stage: Stage, found: VerlCheckpoint | None) -> None:
+    """What is left to do after checkpoint ``found``, in order: the local engine's order."""
+    folder, splits = prepared.folder.absolute() / FOLDER, prepared.evaluation_tasks
+    folder.mkdir(exist_ok=True)
+    model = Path(model_folder(prepared, folder))
+    if rehearses(prepared.run):
+        tokenizer = rehearsal_model(prepared, model, kept=found is not None, progress=stage.progress)
+    else:
+        tokenizer = prepared.tokenizer_folder
+    done = 0 if found is None else found.step
+    if done < spec.steps:
+        lesson = await _lesson(prepared, spec, stored, stage, tokenizer, fresh=found is None)
+        if done == 0:
+            await evaluate_served(prepared, ServedModel(folder=model, tokenizer=tokenizer, step=0), splits, stage, phase="eval_before")
+        await Learning(prepared, spec, found, lesson, stage.recorder, stage.progress).launch(model)
+    if left_to_evaluate(prepared, spec, stage.history):
+        async with _merged(prepared, stage) as merged:
+            await evaluate_served(prepared, ServedModel(folder=merged, tokenizer=tokenizer, step=spec.steps), splits, stage, phase="eval_after")
+
+
+@asynccontextmanager
+async def _merged(prepared: Prepared, stage: Stage) -> AsyncIterator[Path]:
+    """The last checkpoint as a model folder, for as long as the block runs; ``agentgym export`` makes one that stays."""
+    folder = prepared.folder.absolute() / FOLDER
+    last = last_verl_checkpoint(folder, digest=prepared.frozen.digest)
+    assert last is not None, "a launch is over once its last checkpoint is there"
+    place = folder / "merged"
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir()
+    stage.progress.note("model", f"the checkpoint of step {last.step} is merged, to be evaluated")
+    try:
+        await asyncio.to_thread(merge, last.shards, place, variables=variables_of(prepared.run))
+        yield place
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+async def _lesson(prepared: Prepared, spec: TrainSpec, stored: Stored, stage: Stage, tokenizer: Path, *, fresh: bool) -> Lesson:
     run = prepared.run
     assert isinstance(spec.algorithm, SftSpec), "nothing else is learned here"
     gathering = Gathering(
@@ -133,7 +172,7 @@ class Learning:
         words = words_of(run, sft_settings(run, launch))
         (folder / f"command-{segment}.txt").write_text("\n".join(words) + "\n", encoding="utf-8")
         log = folder / f"verl-{segment}.log"
-        self._progress.note("verl", f"starts its supervised trainer; what it says: {log}")
+        self._progress.note("verl", f"starts its supervised trainer; what it says: {short(log)}")
         self._progress.begin("train", self._spec.steps, "step", done=self._done)
         try:
             await run_verl(

@@ -17,6 +17,7 @@ from agentgym_cli.episode.types import Task
 from agentgym_cli.errors import PolicyError
 from agentgym_cli.learn.verl.model_server import ModelServer, Serving, model_server
 from agentgym_cli.recipe.schema.run import Run
+from agentgym_cli.verbs.folders import short
 from agentgym_cli.verbs.home import add_observed
 from agentgym_cli.verbs.play import Stage
 from agentgym_cli.verbs.prepare import Prepared
@@ -76,7 +77,7 @@ async def open_served(
     turns = TokenTurns(tokens, system_prompt=prepared.system_prompt, context=run.budgets.context_tokens, response=run.budgets.response_tokens)
     place.mkdir(exist_ok=True)
     log = place / f"vllm-{recorder.segment}.log"
-    progress.note("vllm", f"loads {_short(model.folder)}, which can take minutes; what it says: {_short(log)}")
+    progress.note("vllm", f"loads {short(model.folder)}, which can take minutes; what it says: {short(log)}")
     variables = {**variables_of(run), "VLLM_LOGGING_LEVEL": "INFO"}
     async with model_server(serving_of(run, model.folder), folder=place, variables=variables, log=log) as server:
         progress.note("vllm", f"{server.version} answers after {server.seconds:.0f} s")
@@ -135,8 +136,3 @@ async def _watched(server: ModelServer, resume: str) -> AsyncIterator[None]:
             raise PolicyError(gone.message, f"{gone.hint}; {resume} goes on") from gone
         first = failures.exceptions[0]
         raise first from first.__cause__
-
-
-def _short(path: Path) -> Path:
-    here = Path.cwd()
-    return path.relative_to(here) if path.is_relative_to(here) else path

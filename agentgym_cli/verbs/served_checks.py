@@ -11,9 +11,11 @@ from agentgym_cli.episode.tokens import read_tokenizer
 from agentgym_cli.errors import LockError, PolicyError
 from agentgym_cli.recipe.canonical import digest_of, file_digest
 from agentgym_cli.recipe.lock import find_lock, installed_version, lock_command, read_lock
+from agentgym_cli.recipe.schema.algorithms import SftSpec
 from agentgym_cli.recipe.schema.computing import ClusterSpec
 from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.recipe.wording import listed
+from agentgym_cli.verbs.prepare import Prepared
 from agentgym_cli.verbs.verl_checks import look, require_gpus
 from agentgym_cli.verbs.verl_place import rehearses
 
@@ -47,6 +49,16 @@ def require_servable(run: Run, model: ServedModel) -> None:
     if not rehearses(run):
         require_gpus(run.cluster, look(model.folder, rehearsal=False).gpus)
     _require_model(run, run.cluster, model)
+
+
+def require_judged(prepared: Prepared) -> None:
+    """The same for a run that learns demonstrations: its model is served before and after. A rehearsal's model is made later."""
+    run = prepared.run
+    if run.train is None or not isinstance(run.train.algorithm, SftSpec) or not prepared.evaluation_tasks:
+        return
+    require_vllm(run)
+    if not rehearses(run):
+        require_servable(run, ServedModel(folder=prepared.model_folder, tokenizer=prepared.tokenizer_folder, step=0))
 
 
 def require_vllm(run: Run) -> None:

@@ -26,6 +26,7 @@ from agentgym_cli.verbs.recorder import Recorder
 from agentgym_cli.verbs.request import Request
 from agentgym_cli.verbs.schedules import evaluation_schedule
 from agentgym_cli.verbs.segment import Finished, open_segment
+from agentgym_cli.verbs.served_checks import require_judged
 from agentgym_cli.verbs.stored import Stored, read_stored
 from agentgym_cli.verbs.turns import turn_tokens
 from agentgym_cli.verbs.verl_checks import require_launchable
@@ -55,6 +56,7 @@ def train_policy(request: Request, progress: Progress) -> Finished:
         settings_of(prepared.run)
         require_launchable(prepared)
         require_ray(prepared.run)
+        require_judged(prepared)
     stored = read_stored(prepared, progress)
     estimate = preflight(prepared, progress)
     require_cheap_checks(prepared, progress)
@@ -104,7 +106,7 @@ async def _train(prepared: Prepared, spec: TrainSpec, stored: Stored, estimate: 
     found = last_checkpoint(prepared.folder) if prepared.resumed else None
     resumed_from = None if not prepared.resumed else -1 if found is None else found.step
     with open_segment(prepared, verb="train", policy="local", resumed_from_step=resumed_from, progress=progress) as (recorder, history):
-        if found is not None and found.step == spec.steps and not _left(prepared, spec, history):
+        if found is not None and found.step == spec.steps and not left_to_evaluate(prepared, spec, history):
             progress.note("resume", f"nothing is left to do: all {spec.steps} steps and the evaluation behind them are recorded")
             infra = infra_share(prepared.run, history)
         else:
@@ -114,7 +116,7 @@ async def _train(prepared: Prepared, spec: TrainSpec, stored: Stored, estimate: 
     return Finished(prepared=prepared, degraded=infra.sentence(), store_trouble=recorder.store_trouble)
 
 
-def _left(prepared: Prepared, spec: TrainSpec, history: History) -> bool:
+def left_to_evaluate(prepared: Prepared, spec: TrainSpec, history: History) -> bool:
     """Whether an episode of the last evaluation has no outcome yet."""
     wanted = prepared.run.evaluation
     schedule = evaluation_schedule(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from agentgym_cli.errors import RecipeError
 from agentgym_cli.learn.verl.asked import Launch
-from agentgym_cli.learn.verl.keys import REINFORCING
+from agentgym_cli.learn.verl.keys import REINFORCING, Keys
 from agentgym_cli.learn.verl.settings import Setting, arguments, settings
 from agentgym_cli.learn.verl.sft.keys import IMITATING
 from agentgym_cli.learn.verl.sft.settings import SftLaunch, sft_settings
@@ -102,10 +102,14 @@ def settings_of(run: Run) -> tuple[Setting, ...]:
     return settings(run, launch)
 
 
+def keys_of(run: Run) -> Keys:
+    """What the trainer that the run's algorithm needs can be told."""
+    return IMITATING if run.train is not None and isinstance(run.train.algorithm, SftSpec) else REINFORCING
+
+
 def words_of(run: Run, found: Sequence[Setting]) -> list[str]:
-    """Settings as words of the command line of the trainer that the run's algorithm needs."""
-    imitates = run.train is not None and isinstance(run.train.algorithm, SftSpec)
-    return arguments(found, keys=(IMITATING if imitates else REINFORCING).listed())
+    """Settings as words of the trainer's command line."""
+    return arguments(found, keys=keys_of(run).listed())
 
 
 def resolved_settings(target: str, overrides: Sequence[str]) -> tuple[tuple[Setting, ...], list[str]]:

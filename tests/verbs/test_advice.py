@@ -84,3 +84,12 @@ def test_adapters_are_advised_to_the_engine_that_has_them_alone() -> None:
 
 def test_nothing_helps_a_model_that_is_far_too_large() -> None:
     assert ways("profile=laptop", "policy.model.path=Llama-3.1-405B", gpu="l4-24g") == []
+
+
+@pytest.mark.slow
+def test_what_learns_demonstrations_on_verl_is_advised_no_key_of_the_other_trainer() -> None:
+    sft = ("profile=gpu", "train.algorithm={kind: sft, demonstrations: [{kind: oracle, count: 12}]}", "train.updates_per_step=1")
+    found = ways(*sft, gpu="rtx4090-24g", gpus=8)
+    assert found and not [way for way in found if "actor_rollout_ref" in way.says]
+    # The same memory, learned from played episodes, is advised one.
+    assert [way for way in ways("profile=gpu", gpu="rtx4090-24g", gpus=8) if "actor_rollout_ref" in way.says]

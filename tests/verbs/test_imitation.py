@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from agentgym_cli.errors import TrainerError
+from agentgym_cli.episode.types import Task
+from agentgym_cli.errors import LockError, TrainerError
 from agentgym_cli.learn.verl.sft.rows import Demonstrated, Lesson
 from agentgym_cli.recipe.freeze import freeze
 from agentgym_cli.recipe.resolve import resolve
 from agentgym_cli.store.journal import read_journal
 from agentgym_cli.store.records import CheckpointRecord, MetricRecord
-from agentgym_cli.verbs import imitation
+from agentgym_cli.verbs import imitation, served_checks
+from agentgym_cli.verbs.history import EMPTY
 from agentgym_cli.verbs.imitation import Learning
 from agentgym_cli.verbs.prepare import Prepared
 from agentgym_cli.verbs.progress import Silent
 from agentgym_cli.verbs.recorder import Recorder
+from agentgym_cli.verbs.served_checks import ServedModel, require_judged
 from agentgym_cli.verbs.spoken import spoken_dialect
-from agentgym_cli.verbs.verl_checkpoints import last_verl_checkpoint
+from agentgym_cli.verbs.stored import Stored
+from agentgym_cli.verbs.verl_checkpoints import VerlCheckpoint, last_verl_checkpoint
 
 RECIPE = (
     "profile=rehearsal",
@@ -156,3 +163,68 @@ async def test_a_trainer_that_ends_early_and_well_has_not_done_what_was_planned(
     async with learning(tmp_path) as (work, _):
         with pytest.raises(TrainerError, match="expected 2 steps and the last one's checkpoint, got 1 steps and a checkpoint of step 1"):
             await work.launch(tmp_path / "model")
+
+
+async def went_through(monkeypatch: pytest.MonkeyPatch, folder: Path, done: int) -> list[str]:
+    """What a run does behind the checkpoint of step ``done``, in order."""
+    went: list[str] = []
+
+    async def lesson(*_: object, **__: object) -> Lesson:
+        went.append("gather")
+        return LESSON
+
+    async def launch(self: Learning, model: Path) -> None:
+        went.append(f"learn from {model.name}")
+        complete(self._prepared, 2)
+
+    async def judged(_: object, model: ServedModel, *__: object, phase: str) -> None:
+        assert model.tokenizer.name == "model" and model.folder.is_dir()
+        went.append(f"{phase} {model.folder.name} of step {model.step}")
+
+    def merged(shards: Path, place: Path, **_: object) -> None:
+        went.append(f"merge {shards.name}")
+
+    for name, function in {"_lesson": lesson, "evaluate_served": judged, "merge": merged}.items():
+        monkeypatch.setattr(imitation, name, function)
+    monkeypatch.setattr(imitation, "rehearsal_model", lambda _, place, **__: place)
+    monkeypatch.setattr(Learning, "launch", launch)
+    async with learning(folder) as (work, prepared):
+        prepared = replace(prepared, evaluation_tasks={"test": (Task(id="textcraft_1", index=1, split="test", category="", goal="", digest=""),)})
+        (prepared.folder / "verl" / "model").mkdir()
+        found = complete(prepared, done) if done else None
+        stage: Any = SimpleNamespace(history=EMPTY, recorder=work._recorder, progress=Silent())
+        assert prepared.run.train is not None
+        await imitation._phases(prepared, prepared.run.train, Stored(), stage, found)
+        assert not (prepared.folder / "verl" / "merged").exists()
+    return went
+
+
+def complete(prepared: Prepared, step: int) -> VerlCheckpoint | None:
+    place = prepared.folder / "verl" / "checkpoints" / f"global_step_{step}"
+    place.mkdir(parents=True)
+    (place / "agentgym.json").write_text(json.dumps({"digest": prepared.frozen.digest, "step": step, "ranks": 1, "shards": "."}))
+    return last_verl_checkpoint(prepared.folder / "verl", digest=prepared.frozen.digest)
+
+
+@pytest.mark.parametrize(
+    ("done", "went"),
+    [
+        (0, ["gather", "eval_before model of step 0", "learn from model", "merge global_step_2", "eval_after merged of step 2"]),
+        (1, ["gather", "learn from model", "merge global_step_2", "eval_after merged of step 2"]),
+        (2, ["merge global_step_2", "eval_after merged of step 2"]),
+    ],
+)
+async def test_a_run_evaluates_learns_and_evaluates_again_and_a_resume_does_what_is_left(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, done: int, went: list[str]
+) -> None:
+    assert await went_through(monkeypatch, tmp_path, done) == went
+
+
+def test_a_run_that_could_not_be_evaluated_is_refused_before_it_starts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(served_checks, "installed_version", lambda _: None)
+    frozen = freeze(resolve("textcraft_grpo.yaml", RECIPE))
+    prepared: Any = SimpleNamespace(run=frozen.run, evaluation_tasks={"test": ()})
+    with pytest.raises(LockError, match="engine verl: expected vllm to be installed, got none"):
+        require_judged(prepared)
+    prepared.evaluation_tasks = {}
+    require_judged(prepared)

@@ -1,4 +1,4 @@
-"""Demonstrations learned on verl by two ranks, whole: killed behind a checkpoint, resumed, exported, and the local engine's numbers beside verl's."""
+"""Demonstrations learned on verl by two ranks, whole: killed, resumed, exported, with the local engine's numbers beside verl's."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from agentgym_cli.learn.verl.sft.keys import IMITATING, REFERENCE
 from agentgym_cli.learn.verl.sft.rows import read_demonstrations, read_updates
 from agentgym_cli.recipe.frozen_file import read_frozen
 from agentgym_cli.store.journal import read_journal
-from agentgym_cli.store.records import CheckpointRecord, MetricRecord, OutcomeRecord, SegmentRecord
+from agentgym_cli.store.records import AttemptRecord, CheckpointRecord, MetricRecord, OutcomeRecord, SegmentRecord
 from tests.verl.launches import LONGEST, RECIPE, SMALL, command, environment, metrics_of, tail
 
 pytestmark = [pytest.mark.verl, pytest.mark.timeout(1500), pytest.mark.filterwarnings("ignore")]
@@ -38,6 +38,8 @@ OVERRIDES = (
     "cluster.nodes=2",
     "horizon={kind: fixed, turns: 6}",
     "reward.token_cost=0",
+    "evaluation.limit=1",
+    "evaluation.horizon=2",
     f"train.steps={STEPS}",
     "train.updates_per_step=1",
     "train.checkpoint_every=2",
@@ -161,7 +163,18 @@ def test_promise_10_a_kill_behind_a_checkpoint_loses_no_update(taught: Taught) -
     assert taught.resumed() in (2, 4)
     assert {each.step for each in taught.records() if isinstance(each, CheckpointRecord)} == {2, 4, 5}
     assert set(metrics_of(taught.records())["loss"]) == set(range(1, STEPS + 1))
-    assert taught.left_running == [] and processes_of((taught.folder / "verl" / MARK_FILE).read_text()) == []
+    marks = [(taught.folder / place / MARK_FILE).read_text() for place in ("verl", "vllm")]
+    assert taught.left_running == [] and [processes_of(mark) for mark in marks] == [[], []]
+
+
+def test_the_model_is_evaluated_before_and_its_checkpoint_after(taught: Taught) -> None:
+    played = [each for each in read_journal(taught.folder) if isinstance(each, AttemptRecord) and each.episode.startswith("eval_")]
+    assert [(each.episode.split("/")[0], each.episode.split("/")[2], each.segment) for each in played] == [
+        ("eval_before", "0", 1),
+        ("eval_after", str(STEPS), 2),
+    ]
+    assert [each.policy_version for each in played] == [0, STEPS]
+    assert not (taught.folder / "verl" / "merged").exists()
 
 
 def test_the_oracle_is_asked_once_and_what_it_showed_is_counted(taught: Taught) -> None:
