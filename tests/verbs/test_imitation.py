@@ -30,6 +30,7 @@ from agentgym_cli.verbs.spoken import spoken_dialect
 from agentgym_cli.verbs.stored import Stored
 from agentgym_cli.verbs.verl_checkpoints import VerlCheckpoint, last_verl_checkpoint
 
+pytestmark = pytest.mark.torch
 RECIPE = (
     "profile=rehearsal",
     "train.algorithm={kind: sft, demonstrations: [{kind: oracle, count: 3}]}",
