@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 import torch
 
+from agentgym_cli.learn.verl.ages import Ages
+
 pytestmark = [pytest.mark.verl, pytest.mark.filterwarnings("ignore")]
 replay: Any = pytest.importorskip("verl.trainer.ppo.v1.replay_buffer")
 buffer: Any = pytest.importorskip("agentgym_cli.learn.verl.buffer")
@@ -96,6 +98,25 @@ def test_promise_10_a_resume_plays_what_no_update_has_learned_from(monkeypatch: 
     assert played.train(1)[-1][:2] == (3, 5)
     # Behind the checkpoint of step 3 nothing of steps 4 and 5 counts, though both had begun.
     assert played.train(4) == [(4, 4, [6, 7]), (4, 5, [8, 9])]
+
+
+@pytest.mark.parametrize(("ahead", "oldest"), [(0, 1), (2, 3)])
+def test_a_batch_of_weights_that_are_too_old_ends_the_run_and_says_why(monkeypatch: pytest.MonkeyPatch, ahead: int, oldest: int) -> None:
+    said: list[dict[str, Any]] = []
+    monkeypatch.setattr(trainer, "say_once", lambda desk, do, **fields: said.append({"do": do, **fields}))
+    made = object.__new__(trainer.ToldTrainer)
+    made.__dict__ |= {"_ahead": ahead, "_setup_told": SimpleNamespace(desk=None), "global_steps": 5}
+    made._refuse_older(Ages(oldest=ahead, mean=0.0))
+    assert said == []
+    with pytest.raises(RuntimeError, match=f"at most {ahead} updates old"):
+        made._refuse_older(Ages(oldest=oldest, mean=0.5))
+    assert said == [
+        {
+            "do": "stop",
+            "interrupted": False,
+            "message": f"step 5: expected tokens of weights at most {ahead} updates old, as cluster.max_staleness says, got some that are {oldest}",
+        }
+    ]
 
 
 def test_tokens_of_the_newest_weights_are_told_from_older_ones_and_from_the_worlds() -> None:

@@ -17,7 +17,7 @@ from verl.utils import tensordict_utils
 from verl.utils.dataset.rl_dataset import collate_fn
 
 from agentgym_cli.learn.verl import estimator
-from agentgym_cli.learn.verl.ages import Runs, ages, versions_of
+from agentgym_cli.learn.verl.ages import Ages, Runs, ages, versions_of
 from agentgym_cli.learn.verl.asked import ASYNC, LOOP
 from agentgym_cli.learn.verl.numbers import numbers
 from agentgym_cli.learn.verl.setup import DIGEST_FILE, Setup, setup_of_loops
@@ -142,8 +142,16 @@ class ToldTrainer(PPOTrainerSync):
         metrics["agentgym/logp_difference_max"] = float(apart.max()) if compared else None
         real = [runs for runs, tag in zip(sampled, batch.tags, strict=True) if not tag.get("is_padding", False)]
         if (found := ages(real, newest=self.global_steps - 1)) is not None:
+            self._refuse_older(found)
             metrics |= {"agentgym/policy_age_max": found.oldest, "agentgym/policy_age_mean": found.mean}
         return batch
+
+    def _refuse_older(self, found: Ages) -> None:
+        """A server that did not get its weights would be the only cause: what is played ahead is never older."""
+        if found.oldest > self._ahead:
+            said = f"expected tokens of weights at most {self._ahead} updates old, as cluster.max_staleness says, got some that are {found.oldest}"
+            say_once(self._setup_told.desk, "stop", message=f"step {self.global_steps}: {said}", interrupted=False)
+            raise RuntimeError(said)
 
     def step(self, metrics: dict[str, Any], timing_raw: dict[str, float]) -> Any:
         """One step. What it measured is handed in before its checkpoint is written: a resume from that one does not measure it again."""
