@@ -30,7 +30,9 @@ from agentgym_cli.errors import AgentgymError, ExitCode
 from agentgym_cli.learn.verl import settings
 from agentgym_cli.learn.verl.sft.settings import sft_markdown
 from agentgym_cli.recipe import features
+from agentgym_cli.recipe.resolve import resolve
 from agentgym_cli.report import diagnosis, gate_file
+from agentgym_cli.verbs.capacity import Question, estimate_capacity
 
 PAGES = Path(__file__).parent
 BLOCK = re.compile(r"(?P<open><!-- (?P<what>(?!end -->)[^\n]*?) -->\n)(?P<body>.*?)(?P<close><!-- end -->)", re.DOTALL)
@@ -156,6 +158,36 @@ def capacity_answer(*arguments: str) -> str:
     return f"```text\n{printed(['capacity', 'recipes/textcraft_grpo.yaml', *arguments], allowed=(0, ExitCode.RECIPE))}\n```\n"
 
 
+def fewer_gpus() -> str:
+    """A table of the profiles for GPUs of 80 GB: what makes each fit, and what it needs and takes by the model, on H100."""
+    names = (
+        "profile",
+        "recipe",
+        "GPUs",
+        "differs by",
+        "peak, GiB of 79.1",
+        "left",
+        "GiB of the machine's memory",
+        "a step, s",
+        "a run, h",
+        "GPU-hours",
+    )
+    lines = [f"| {' | '.join(names)} |", f"|{'---|' * len(names)}"]
+    for recipe in ("textcraft_grpo", "textcraft_ppo"):
+        for profile in ("gpu", "gpu4", "gpu2", "gpu1"):
+            question = Question(recipe=f"recipes/{recipe}.yaml", overrides=[f"profile={profile}"], gpu="h100-80g")
+            found, run = estimate_capacity(question).main, resolve(question.recipe, question.overrides, only_shown=True).run
+            assert run.train is not None and run.cluster is not None and found.verdict.training is not None
+            differs = [f"`cluster.offload={run.cluster.offload}`"] if run.cluster.offload != "none" else []
+            differs += [] if run.train.lora is None else [f"`train.lora` of rank {run.train.lora.rank}", f"`engine.slots={run.engine.slots}`"]
+            host = found.verdict.training.host * found.plan.layout.devices
+            numbers = f"{found.verdict.peak / GIB:.1f} | {found.verdict.margin:.0%} | {host / GIB:.0f}"
+            times = f"{found.step.total:.0f} | {found.total.seconds / 3600:.1f} | {found.total.gpu_hours:.0f}"
+            words = f"{profile} | {recipe} | {found.plan.layout.devices} | {', '.join(differs) or 'nothing'}"
+            lines.append(f"| {words} | {numbers} | {times} |")
+    return "\n".join(lines) + "\n"
+
+
 def gpu_kinds_table() -> str:
     """A table of the kinds of GPU that are known, smallest first."""
     lines = [
@@ -190,6 +222,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "capacity units": capacity_units,
     "eight GPUs of 80 GB": partial(capacity_answer, "--gpu", "h100-80g", "--gpus", "8"),
     "exit codes": exit_codes,
+    "fewer GPUs": fewer_gpus,
     "kinds of GPU": gpu_kinds_table,
     "known models": model_table,
     "one GPU of 24 GB": partial(capacity_answer, "--gpu", "rtx4090-24g", "--gpus", "1"),

@@ -16,7 +16,7 @@ SHARE = 0.9
 """Of a GPU that vLLM takes where nobody says otherwise (its ``gpu_memory_utilization``)."""
 COLOCATED_SHARE = 0.5
 """The same beside a trainer: verl's own."""
-Placement = Literal["one process", "colocated", "separate"]
+Placement = Literal["one process", "colocated", "separate", "one after the other"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class Layout:
     """GPUs in all; 1 for the local engine."""
     placement: Placement
     """``one process``: the local engine, float32, the sampler reads the trainer's weights. ``colocated``: trainer and sampler take turns on every
-    GPU. ``separate``: each has GPUs of its own."""
+    GPU. ``separate``: each has GPUs of its own. ``one after the other``: a trainer of stored data, which is gone while an evaluation samples."""
     trainers: int
     """GPUs that training state is sharded over; with ``colocated`` all of them."""
     samplers: int

@@ -190,7 +190,9 @@ def assumed_services(shape: ModelShape, kind: GpuKind, layout: Layout, load: Loa
         decode_fixed=kind.token_seconds + number * shape.parameters / parallel / bandwidth + waited,
         decode_row=max(cache / bandwidth, forward / rate) + exchanged,
         update=_update(shape, kind, layout, load, learning) if training else 0.0,
-        weight_sync=0.0 if layout.local or not training else _SYNC_SECONDS + number * shape.parameters / layout.wire(kind),
+        weight_sync=0.0
+        if layout.local or layout.placement == "one after the other" or not training
+        else _SYNC_SECONDS + number * shape.parameters / layout.wire(kind),
         checkpoint=learning.saved / (_DISK * layout.machines),
     )
 

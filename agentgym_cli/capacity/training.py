@@ -94,10 +94,7 @@ class _State:
 def training_memory(shape: ModelShape, work: Workload, layout: Layout) -> TrainingMemory:
     """Bytes on one device of the layout."""
     policy = _state(shape.parameters + work.adapters, work.trained, layout)
-    # A body like the policy's and a head of one number; in one process with adapters they and the head alone learn, else all of it.
-    head = shape.hidden
-    beside = work.adapters if layout.local else 0
-    critic = _state(shape.parameters + beside + head, (beside or shape.parameters) + head, layout) if work.critic else _NONE
+    critic = _state(*critic_numbers(shape, work, layout), layout) if work.critic else _NONE
     reference = _reference(shape, work, layout)
     return TrainingMemory(
         weights=policy.weights,
@@ -111,6 +108,13 @@ def training_memory(shape: ModelShape, work: Workload, layout: Layout) -> Traini
         resting=policy.resting + critic.resting + (reference if layout.local else 0),
         host=policy.host + critic.host + (0 if layout.local else reference),
     )
+
+
+def critic_numbers(shape: ModelShape, work: Workload, layout: Layout) -> tuple[int, int]:
+    """Numbers of a critic, and how many learn: a body like the policy's and a head of one number. In one process it has adapters where the policy
+    has, and they and the head alone learn; on GPUs it has none."""
+    adapters, head = work.adapters if layout.local else 0, shape.hidden
+    return shape.parameters + adapters + head, (adapters or shape.parameters) + head
 
 
 def _state(parameters: int, trained: int, layout: Layout) -> _State:

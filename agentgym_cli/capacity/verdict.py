@@ -110,7 +110,7 @@ class _Device:
     @property
     def beside(self) -> int:
         """Training state that lies beside the sampler."""
-        return 0 if self.training is None or self.layout.placement == "separate" else self.training.resting
+        return self.training.resting if self.training is not None and self.layout.placement in ("one process", "colocated") else 0
 
     def moments(self, error: float = 1.0) -> dict[str, int]:
         """Bytes on it while it trains and while it samples, with what is estimated ``error`` times as large."""

@@ -54,7 +54,7 @@ def _found(run: Run, main: Estimate) -> Iterator[_Elsewhere]:
         if other is not None:
             yield f"{number} x {kind.name}", other, kind, layout_of(other), True
     half = count // 2
-    if run.train is not None and half >= parallel and not (count - half) % parallel:
+    if run.train is not None and layout.placement == "colocated" and half >= parallel and not (count - half) % parallel:
         apart = replace(layout, placement="separate", trainers=half, samplers=count - half, share=SHARE)
         yield f"{half} train, {count - half} sample", run, kind, apart, False
     for name in _BESIDE if kind.name in gpu_kinds() else ():

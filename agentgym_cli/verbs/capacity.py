@@ -24,7 +24,7 @@ from agentgym_cli.recipe.tasks import MissingLists, select_tasks
 from agentgym_cli.verbs.advice import Way, fitting_ways
 from agentgym_cli.verbs.alternatives import Alternative, alternatives_of
 from agentgym_cli.verbs.deviceless import ServedAnswer, is_served, plan_served
-from agentgym_cli.verbs.devices import devices_of, gpus_wanted, shape_of
+from agentgym_cli.verbs.devices import devices_of, gpus_wanted, keys_of, shape_of
 from agentgym_cli.verbs.estimate import Estimate, estimate, evaluation_stage
 from agentgym_cli.verbs.evaluation_size import EvaluationPlan, plan_evaluation
 from agentgym_cli.verbs.likeness import said_of
@@ -217,7 +217,7 @@ def _verls_keys(run: Run) -> tuple[str, ...]:
     """What is taken of a recipe's keys in verl's own words, what is not, and that a pass shorter than a context is none."""
     if run.engine.kind != "verl" or run.cluster is None:
         return ()
-    said, context = memory_keys(run.cluster), run.budgets.context_tokens
+    said, context = memory_keys(run.cluster, keys_of(run)), run.budgets.context_tokens
     notes = [f"of verl's keys, read: {', '.join(said.read)}"] if said.read else []
     notes += [f"of verl's keys, not read, whatever memory they take or save: {', '.join(said.unread)}"] if said.unread else []
     if said.pass_tokens is not None and said.pass_tokens < context:

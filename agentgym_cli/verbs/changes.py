@@ -104,12 +104,12 @@ def _parallel(run: Run, plan: Plan) -> Iterator[Change]:
 def _on_verl(plan: Plan) -> Iterator[Change]:
     """Where training state lies, how logits are made, and what the sampler takes."""
     layout = plan.layout
-    for price, share in enumerate(_SHARES):
+    for price, share in enumerate(_SHARES if layout.placement == "colocated" and plan.work is not None else ()):
         if share != layout.share:
             yield Change(keys={_VERL: (f"{SHARE}={share}",)}, price=1 + price)
     if plan.work is None:
         return
-    if not layout.fused_head:
+    if not layout.fused_head and layout.placement == "colocated":
         yield Change(keys={_VERL: (f"{FUSED}=true",)}, price=3)
     for offload, price in (("optimizer", 2), ("all", 3), ("streamed", 6)):
         if layout.offload != offload:

@@ -12,8 +12,11 @@ from agentgym_cli.capacity.known_models import find_known, known_models, namesak
 from agentgym_cli.capacity.layout import MACHINE, SHARE, Layout, colocated, one_process
 from agentgym_cli.capacity.model_config import read_shape
 from agentgym_cli.errors import RecipeError
+from agentgym_cli.learn.verl.keys import REINFORCING, Keys
 from agentgym_cli.learn.verl.memory import memory_keys
+from agentgym_cli.learn.verl.sft.keys import IMITATING
 from agentgym_cli.recipe.data import try_find
+from agentgym_cli.recipe.schema.algorithms import OnlineSpec, SftSpec
 from agentgym_cli.recipe.schema.computing import ClusterSpec
 from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.recipe.wording import listed, shown
@@ -73,17 +76,23 @@ def layout_of(run: Run) -> Layout:
     if engine.kind == "local":
         return one_process(checkpointing=engine.activation_checkpointing, half=engine.precision == "bfloat16")
     cluster = _cluster(run)
-    said = memory_keys(cluster)
+    said, learned = memory_keys(cluster, keys_of(run)), run.train is None or isinstance(run.train.algorithm, OnlineSpec)
     spread = colocated(cluster.gpus, tensor_parallel=said.tensor_parallel, per_machine=max(1, cluster.gpus_per_node))
     return replace(
         spread,
+        placement="colocated" if learned else "one after the other",
         checkpointing=said.checkpointing,
         fused_head=said.fused_head,
         offload=said.offload,
-        # A sampler that trains nothing beside it is started with vLLM's own share.
-        share=SHARE if run.train is None else said.share,
+        # A sampler beside which nothing is trained takes vLLM's own share.
+        share=said.share if run.train is not None and learned else SHARE,
         batched_tokens=said.batched_tokens,
     )
+
+
+def keys_of(run: Run) -> Keys:
+    """The keys of the trainer of verl's that a run starts."""
+    return IMITATING if run.train is not None and isinstance(run.train.algorithm, SftSpec) else REINFORCING
 
 
 def _cluster(run: Run) -> ClusterSpec:

@@ -10,12 +10,13 @@ from agentgym_cli.capacity.layout import Layout, check_layout
 from agentgym_cli.capacity.measured import Evidence
 from agentgym_cli.capacity.service import NOTHING, Learning, Load, Services, assumed_services
 from agentgym_cli.capacity.throughput import Resources
-from agentgym_cli.capacity.training import Workload
+from agentgym_cli.capacity.training import Workload, critic_numbers
 from agentgym_cli.capacity.verdict import Plan, judge
 from agentgym_cli.learn.verl.memory import memory_keys
 from agentgym_cli.recipe.schema.algorithms import DpoSpec, OnlineSpec, PpoSpec
 from agentgym_cli.recipe.schema.learning import TrainSpec
 from agentgym_cli.recipe.schema.run import Run
+from agentgym_cli.verbs.devices import keys_of
 
 TURNS_SHARE = 0.6
 """Mean turns of an episode as a share of its horizon, where no run says."""
@@ -64,7 +65,7 @@ def _pass_tokens(run: Run) -> int:
     context = run.budgets.context_tokens
     if run.engine.kind == "local":
         return max(context, run.engine.pass_tokens)
-    said = None if run.cluster is None else memory_keys(run.cluster).pass_tokens
+    said = None if run.cluster is None else memory_keys(run.cluster, keys_of(run)).pass_tokens
     return context if said is None else said
 
 
@@ -104,16 +105,24 @@ def _learning(train: TrainSpec, plan: Plan, work: Workload) -> Learning:
     return Learning(
         passes=train.passes_per_step * (2.0 if work.critic else 1.0),
         # Engines on GPUs compute the log-probabilities before the update again; a critic says its values before it learns.
-        extra_passes=int(work.reference) + int(work.critic) + int(not plan.layout.local),
+        extra_passes=int(work.reference) + int(work.critic) + int(plan.layout.placement in ("colocated", "separate")),
         frozen=work.trained < plan.shape.parameters,
         updates=train.updates_per_step * train.passes_per_step,
-        learns=work.trained * (2 if work.critic else 1),
+        learns=work.trained + (critic_numbers(plan.shape, work, plan.layout)[1] if work.critic else 0),
         networks=2 if work.critic else 1,
         reference=work.reference and not plan.layout.local and not work.adapters,
         pass_tokens=work.pass_tokens,
-        # Of adapters alone, or of all weights, and of two moments.
-        saved=4 * (work.adapters or plan.shape.parameters) + 8 * work.trained,
+        saved=_saved(plan, work),
     )
+
+
+def _saved(plan: Plan, work: Workload) -> int:
+    """Bytes of a checkpoint: all weights, of adapters in one process they alone, and two moments of what learns; of a critic likewise."""
+    shape, local = plan.shape, plan.layout.local
+    policy = work.adapters if local and work.adapters else shape.parameters + work.adapters
+    whole, learning = critic_numbers(shape, work, plan.layout) if work.critic else (0, 0)
+    critic = learning if local and work.adapters else whole
+    return 4 * (policy + critic) + 8 * (work.trained + learning)
 
 
 def resources_of(run: Run, plan: Plan, measured: Evidence | None) -> Resources:

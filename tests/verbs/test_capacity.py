@@ -262,3 +262,34 @@ def test_a_critic_says_its_values_before_it_learns() -> None:
     ]
     # forward 1, back 2, once more with checkpointing, and what was sampled once: 5; a critic as much, with its values in the place of the last
     assert found[1] / found[0] == pytest.approx(10 / 5)
+
+
+IMITATED = (
+    "profile=gpu",
+    "train.algorithm={kind: sft, demonstrations: [{kind: oracle, count: 480}]}",
+    "train.tasks_per_step=64",
+    "train.updates_per_step=1",
+)
+
+
+def test_demonstrations_on_verl_are_learned_while_nothing_samples() -> None:
+    found = asked(*IMITATED, gpu="h100-80g").main
+    assert (found.plan.layout.placement, found.plan.layout.share) == ("one after the other", 0.9)
+    assert found.verdict.training is not None
+    # the sampler has its share to itself: 0.9 of 79.1 GiB and what the driver keeps
+    assert found.verdict.peak == int(0.9 * found.verdict.memory) + 3 * 2**29
+    assert (found.step.weight_sync, found.step.play, found.load.in_flight) == (0.0, 0.0, 64)
+    assert not any("sample" in each.name for each in asked(*IMITATED, gpu="h100-80g").alternatives)
+    longer = asked(*IMITATED, "verl.data.max_token_len_per_gpu=21504", "cluster.offload=streamed", gpu="h100-80g")
+    assert longer.main.verdict.training is not None
+    assert longer.main.verdict.training.logits == 2 * found.verdict.training.logits
+    assert longer.main.verdict.training.resident == 0
+    assert "of verl's keys, read: data.max_token_len_per_gpu" in longer.notes
+
+
+def test_a_checkpoint_holds_what_is_needed_to_go_on() -> None:
+    # bytes at 1 GB/s: 12 of 7,615,616,512 numbers; a critic has 3,584 more; of adapters on GPUs their moments, 8 bytes of 28 x 16 x (7,168 + 4,096)
+    numbers, adapters = 7_615_616_512, 28 * 16 * 11_264
+    ppo, lora = "train.algorithm={kind: ppo, critic_learning_rate: 1e-5}", "train.lora={rank: 16, alpha: 16}"
+    found = [asked("profile=gpu", *more, gpu="h100-80g").main.services.checkpoint for more in ((), (ppo,), (lora,))]
+    assert found == pytest.approx([12 * numbers / 1e9, 12 * (2 * numbers + 3_584) / 1e9, (4 * (numbers + adapters) + 8 * adapters) / 1e9])

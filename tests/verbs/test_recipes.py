@@ -108,7 +108,7 @@ def test_the_list_has_every_shipped_recipe_once(shipped: list[ListedRecipe]) -> 
     assert len(listed) == len(shipped)
     assert {"recipes/textcraft_grpo.yaml", "recipes/textcraft_big.yaml"} <= set(listed)
     grpo = listed["recipes/textcraft_grpo.yaml"]
-    assert (grpo.run.profile, grpo.turns, grpo.profiles) == ("gpu", "10>20>30", ("laptop", "gpu", "rehearsal", "endpoint"))
+    assert (grpo.run.profile, grpo.turns, grpo.profiles) == ("gpu", "10>20>30", ("laptop", "gpu", "gpu4", "gpu2", "gpu1", "rehearsal", "endpoint"))
     assert listed["recipes/textcraft_big.yaml"].turns == "60"
 
 

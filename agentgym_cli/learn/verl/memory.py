@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from agentgym_cli.errors import RecipeError
+from agentgym_cli.learn.verl.keys import REINFORCING, Keys
 from agentgym_cli.learn.verl.settings import own_settings
 from agentgym_cli.recipe.schema.computing import ClusterSpec, Offload
 from agentgym_cli.recipe.wording import shown
@@ -16,15 +17,22 @@ SHARE = f"{_ROLLOUT}.gpu_memory_utilization"
 FUSED = f"{_MODEL}.use_fused_kernels"
 _BATCHED = f"{_ROLLOUT}.max_num_batched_tokens"
 _PARALLEL = f"{_ROLLOUT}.tensor_model_parallel_size"
-_PASS = (f"{_ACTOR}.ppo_max_token_len_per_gpu", f"{_CRITIC}.ppo_infer_max_token_len_per_gpu")
-_CHECKPOINTING = f"{_MODEL}.enable_gradient_checkpointing"
-_OFFLOAD = tuple(f"{_ACTOR}.fsdp_config.{name}" for name in ("offload_policy", "param_offload", "optimizer_offload"))
-READ = (SHARE, FUSED, _BATCHED, _PARALLEL, *_PASS, _CHECKPOINTING, *_OFFLOAD)
+_PASS = (f"{_ACTOR}.ppo_max_token_len_per_gpu", f"{_CRITIC}.ppo_infer_max_token_len_per_gpu", "data.max_token_len_per_gpu")
+_CHECKPOINTING = "enable_gradient_checkpointing"
+_OFFLOAD = tuple(
+    ("actor_rollout_ref.actor.fsdp_config." + name, "engine." + name) for name in ("offload_policy", "param_offload", "optimizer_offload")
+)
+_MODELS = (_MODEL, "model")
+READ = (
+    *(SHARE, _BATCHED, _PARALLEL, *_PASS, *(key for keys in _OFFLOAD for key in keys)),
+    *(f"{place}.{name}" for place in _MODELS for name in ("use_fused_kernels", _CHECKPOINTING)),
+)
 """Keys whose values an estimate takes. A critic is counted as the policy is."""
 _OF_NETWORKS = ("checkpoint", "clip_ratio", "cliprange", "entropy_coeff", "grad_clip", "kl_loss", "loss_agg", "optim.", "policy_loss", "ppo_")
 _OF_ROLLOUT = ("agent", "calculate_log_probs", "do_sample", "ignore_eos", "seed", "temperature", "top_", "trace", "val_kwargs")
 _HARMLESS = (
     *("actor_rollout_ref.ref.fsdp_config.param_offload", "algorithm", "data", "global_profiler", "reward", "trainer", "transfer_queue"),
+    *("checkpoint", "optim."),
     *(f"{place}.{name}" for place in (_ACTOR, _CRITIC) for name in _OF_NETWORKS),
     *(f"{_ROLLOUT}.{name}" for name in _OF_ROLLOUT),
 )
@@ -53,9 +61,9 @@ class MemoryKeys:
     """Keys of the recipe that may change memory, and are not."""
 
 
-def memory_keys(cluster: ClusterSpec) -> MemoryKeys:
-    """Raises RecipeError for a key that verl does not have, and for a value that is not of its kind."""
-    said = {each.key: str(each.value) for each in own_settings(cluster)}
+def memory_keys(cluster: ClusterSpec, keys: Keys = REINFORCING) -> MemoryKeys:
+    """What a cluster says to the trainer that has these keys. Raises RecipeError for one that it does not have, and for a value not of its kind."""
+    said = {each.key: str(each.value) for each in own_settings(cluster, keys)}
     passes = [_number(said, key, 0, int) for key in _PASS if key in said]
     return MemoryKeys(
         # 0.5, 8,192 and False are verl's own, which a launch leaves as they are.
@@ -63,8 +71,8 @@ def memory_keys(cluster: ClusterSpec) -> MemoryKeys:
         batched_tokens=_number(said, _BATCHED, 8192, int),
         tensor_parallel=_number(said, _PARALLEL, cluster.tensor_parallel, int),
         pass_tokens=max(passes) if passes else None,
-        fused_head=_flag(said, FUSED, False),
-        checkpointing=_flag(said, _CHECKPOINTING, True),
+        fused_head=_flag(said, FUSED, _flag(said, "model.use_fused_kernels", False)),
+        checkpointing=all(_flag(said, f"{place}.{_CHECKPOINTING}", True) for place in _MODELS),
         offload=_offload(said, cluster),
         read=tuple(key for key in said if key in READ),
         unread=tuple(key for key in said if key not in READ and not key.startswith(_HARMLESS)),
@@ -79,10 +87,12 @@ def _share(said: Mapping[str, str]) -> float:
 
 
 def _offload(said: Mapping[str, str], cluster: ClusterSpec) -> Offload:
-    """By the actor's three keys, each of which wins over ``cluster.offload``."""
+    """By three keys of the policy's, each of which wins over ``cluster.offload``."""
     of = cluster.offload
     set_by_it = (of == "streamed", of == "all", of in ("optimizer", "all"))
-    streamed, weights, moments = (_flag(said, key, otherwise) for key, otherwise in zip(_OFFLOAD, set_by_it, strict=True))
+    streamed, weights, moments = (
+        _flag(said, actor, _flag(said, imitating, otherwise)) for (actor, imitating), otherwise in zip(_OFFLOAD, set_by_it, strict=True)
+    )
     if streamed:
         return "streamed"
     # Weights that are away without their moments are counted as if nothing were.

@@ -12,13 +12,13 @@ _KL_LOSS = {"k1": "kl", "k2": "mse", "k3": "low_var_kl"}
 _PRECISION = {"param_dtype": "fp32", "reduce_dtype": "fp32", "buffer_dtype": "fp32"}
 
 
+OFFLOADED = {"param_offload": ("all",), "optimizer_offload": ("optimizer", "all"), "offload_policy": ("streamed",)}
+"""verl's keys of what lies in the machine's memory, each with the values of ``cluster.offload`` that set it. The last alone is about updates too:
+with the others all of a network is on the GPU while it is at work."""
+
+
 def _offloaded(section: str) -> tuple[Row, ...]:
-    """Of verl's three keys the last alone is about updates too: with the others all of a network is on the GPU while it is at work."""
-    return (
-        (f"{section}.param_offload", "cluster.offload", lambda a: a.cluster.offload == "all"),
-        (f"{section}.optimizer_offload", "cluster.offload", lambda a: a.cluster.offload in ("optimizer", "all")),
-        (f"{section}.offload_policy", "cluster.offload", lambda a: a.cluster.offload == "streamed"),
-    )
+    return tuple((f"{section}.{name}", "cluster.offload", lambda a, among=among: a.cluster.offload in among) for name, among in OFFLOADED.items())
 
 
 _TRAINER: tuple[Row, ...] = (

@@ -6,6 +6,7 @@ import pytest
 
 from agentgym_cli.errors import RecipeError
 from agentgym_cli.learn.verl.memory import memory_keys
+from agentgym_cli.learn.verl.sft.keys import IMITATING
 from agentgym_cli.recipe.schema.computing import ClusterSpec, Offload
 
 ROLLOUT, ACTOR = "actor_rollout_ref.rollout", "actor_rollout_ref.actor"
@@ -77,3 +78,15 @@ def test_what_may_change_memory_and_is_not_read_is_named_and_what_changes_none_i
 def test_a_value_that_cannot_be_meant_is_refused(said: str, claim: str) -> None:
     with pytest.raises(RecipeError, match=claim):
         memory_keys(cluster(said))
+
+
+def test_the_trainer_of_demonstrations_has_names_of_its_own() -> None:
+    said = (
+        "data.max_token_len_per_gpu=4096",
+        "model.use_fused_kernels=true",
+        "engine.offload_policy=true",
+        "model.enable_gradient_checkpointing=false",
+    )
+    found = memory_keys(cluster(*said), IMITATING)
+    assert (found.pass_tokens, found.fused_head, found.offload, found.checkpointing, found.unread) == (4096, True, "streamed", False, ())
+    assert found.read == tuple(text.partition("=")[0] for text in said)

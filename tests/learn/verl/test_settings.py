@@ -104,6 +104,17 @@ def test_what_is_played_ahead_decides_the_trainer(staleness: int, mode: str) -> 
     assert found(f"cluster.max_staleness={staleness}")["trainer.v1.trainer_mode"] == mode
 
 
+@pytest.mark.parametrize(
+    ("offload", "weights", "moments", "streamed"),
+    [("none", False, False, False), ("optimizer", False, True, False), ("all", True, True, False), ("streamed", False, False, True)],
+)
+def test_what_lies_in_the_machines_memory_is_said_of_policy_and_critic(offload: str, weights: bool, moments: bool, streamed: bool) -> None:
+    got = found(f"cluster.offload={offload}", "train.algorithm={kind: ppo, critic_learning_rate: 1e-5}")
+    for section in ("actor_rollout_ref.actor.fsdp_config", "critic.fsdp"):
+        said = tuple(got[f"{section}.{name}"] for name in ("param_offload", "optimizer_offload", "offload_policy"))
+        assert said == (weights, moments, streamed)
+
+
 def test_adapters_are_what_vllm_gets_and_the_model_is_read_from_its_files() -> None:
     told = found("train.lora={rank: 16, alpha: 32, targets: [q_proj, o_proj]}")
     model, rollout = "actor_rollout_ref.model", "actor_rollout_ref.rollout"

@@ -123,6 +123,14 @@ def test_every_key_is_one_that_the_trainer_has_or_hands_on() -> None:
     assert len({key for key, _ in sft_table()}) == len(list(sft_table()))
 
 
+def test_what_lies_in_the_machines_memory_is_said_to_the_trainer() -> None:
+    kinds = ("none", "optimizer", "all", "streamed")
+    names = ("param_offload", "optimizer_offload", "offload_policy")
+    got = [found(f"cluster.offload={kind}") for kind in kinds]
+    said = [tuple(each[f"engine.{name}"] for name in names) for each in got]
+    assert said == [(False, False, False), (False, True, False), (True, True, False), (False, False, True)]
+
+
 def test_the_recipes_numbers_reach_the_trainer() -> None:
     got = found("train.warmup_steps=3", "train.weight_decay=0.1", "train.checkpoint_every=7", "train.max_gradient_norm=0.5", "seed=9")
     expected = {

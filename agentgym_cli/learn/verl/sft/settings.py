@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from agentgym_cli.learn.verl.asked import Value
 from agentgym_cli.learn.verl.settings import Setting, markdown, own_settings
 from agentgym_cli.learn.verl.sft.keys import IMITATING
+from agentgym_cli.learn.verl.tables import OFFLOADED
 from agentgym_cli.recipe.schema.computing import ClusterSpec
 from agentgym_cli.recipe.schema.learning import TrainSpec
 from agentgym_cli.recipe.schema.run import Run
@@ -86,6 +87,7 @@ _ROWS: tuple[Row, ...] = (
     ("engine.optimizer_offload", "cluster.offload", lambda a: a.cluster.offload in ("optimizer", "all")),
     ("engine.offload_policy", "cluster.offload", lambda a: a.cluster.offload == "streamed"),
     ("engine.seed", "seed", lambda a: a.run.seed),
+    *((f"engine.{name}", "cluster.offload", lambda a, among=among: a.cluster.offload in among) for name, among in OFFLOADED.items()),
     ("optim.lr", "train.learning_rate", lambda a: a.train.learning_rate),
     ("optim.betas", "those of the local engine", lambda _: BETAS),
     ("optim.weight_decay", "train.weight_decay", lambda a: a.train.weight_decay),
