@@ -79,6 +79,8 @@ class Keys:
     """As ``OPEN``."""
     reserved: Mapping[str, str | None]
     """As ``RESERVED``."""
+    unread: tuple[str, ...] = ()
+    """Keys that the trainer has and that would change nothing in a launch of ours."""
 
     def listed(self) -> frozenset[str]:
         """Keys that the trainer's reference has."""

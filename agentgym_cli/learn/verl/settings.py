@@ -45,6 +45,8 @@ def own_settings(cluster: ClusterSpec, keys: Keys = REINFORCING) -> tuple[Settin
         key, _, text = override.partition("=")
         if (problem := unknown(key, listed, sections=keys.open)) is not None:
             raise RecipeError(f"cluster.verl[{number}]: {problem}", "agentgym train RECIPE --show-verl prints every key that is set")
+        if key in keys.unread:
+            raise RecipeError(f"cluster.verl[{number}]: expected a key that changes something, got {key!r}, which nothing reads here", "leave it out")
         if key in keys.reserved:
             field = keys.reserved[key]
             hint = "leave it to the launch" if field is None else f"{field} says it in the recipe"

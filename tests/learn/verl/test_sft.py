@@ -191,3 +191,10 @@ def test_a_process_for_each_gpu_is_started_on_this_machine_alone() -> None:
     words = launcher_words(8)
     assert words[:2] == ("-m", "agentgym_cli.learn.verl.sft.start") and words[-2:] == ("-m", "agentgym_cli.learn.verl.sft.trainer")
     assert {"--standalone", "--local-addr=127.0.0.1", "--nnodes=1", "--nproc-per-node=8"} <= set(words)
+
+
+@pytest.mark.parametrize("key", IMITATING.unread)
+def test_promise_08_a_key_that_would_do_nothing_is_refused(key: str) -> None:
+    assert key in IMITATING.listed() and key not in IMITATING.reserved
+    with pytest.raises(RecipeError, match=rf"cluster\.verl\[0\]: expected a key that changes something, got '{re.escape(key)}'"):
+        own_settings(ClusterSpec(gpus_per_node=8, verl=(f"{key}=1",)), IMITATING)
