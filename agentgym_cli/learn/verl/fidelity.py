@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from transformers import AutoModelForCausalLM
+from transformers.utils import logging
 
 from agentgym_cli.errors import TrainerError
 
@@ -46,9 +47,8 @@ class Apart:
 
     def sentence(self) -> str:
         """For a person."""
-        return (
-            f"at most {self.largest:.4f} nats from those sampled, {self.mean:.4f} on average, over {self.tokens:,} tokens of {self.episodes} episodes"
-        )
+        of = f"{self.episodes} episode{'' if self.episodes == 1 else 's'}"
+        return f"at most {self.largest:.4f} nats from those sampled, {self.mean:.4f} on average, over {self.tokens:,} tokens of {of}"
 
 
 def compare(folder: Path, trajectories: Sequence[Kept]) -> Apart | None:
@@ -60,10 +60,13 @@ def compare(folder: Path, trajectories: Sequence[Kept]) -> Apart | None:
     chosen = _chosen(trajectories)
     if not chosen:
         return None
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
         model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, local_files_only=True)
     except (OSError, ValueError, KeyError, RuntimeError) as err:
         raise TrainerError(f"{folder}: expected a model that transformers loads, got {type(err).__name__}: {str(err)[:300]}") from err
+    finally:
+        logging.enable_progress_bar()  # type: ignore[no-untyped-call]
     apart = torch.cat([_differences(model, each) for each in chosen])
     found = Apart(episodes=len(chosen), tokens=len(apart), largest=float(apart.max()), mean=float(apart.mean()))
     if not found.mean <= LARGEST_MEAN:

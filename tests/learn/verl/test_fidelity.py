@@ -45,12 +45,19 @@ def test_how_far_apart_and_over_how_many_tokens_is_said(folder: Path, temperatur
     found = fidelity.compare(folder, [recorded(folder, off=(0.01, -0.03, 0.0, 0.0, 0.01), temperature=temperature)])
     assert (found.episodes, found.tokens) == (1, 5)
     assert (found.largest, found.mean) == pytest.approx((0.03, 0.01), abs=1e-5)
-    assert found.sentence() == "at most 0.0300 nats from those sampled, 0.0100 on average, over 5 tokens of 1 episodes"
+    assert found.sentence() == "at most 0.0300 nats from those sampled, 0.0100 on average, over 5 tokens of 1 episode"
 
 
 def test_other_weights_are_refused(folder: Path) -> None:
     with pytest.raises(TrainerError, match=r"within 0\.1 nats on average, got at most 0\.3000 nats from those sampled, 0\.1200 on average"):
         fidelity.compare(folder, [recorded(folder, off=(0.3, 0.3, 0.0, 0.0, 0.0))])
+
+
+def test_nothing_but_the_result_is_said(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    each = recorded(folder, off=(0.0,) * 5)
+    capfd.readouterr()
+    fidelity.compare(folder, [each])
+    assert capfd.readouterr() == ("", "")
 
 
 def test_nothing_that_was_kept_is_nothing_compared(folder: Path) -> None:
