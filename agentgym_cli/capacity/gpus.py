@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 from agentgym_cli.errors import RecipeError
@@ -67,6 +69,15 @@ def find_gpu(name: str) -> GpuKind:
             f"--gpu: expected one of {listed(kinds)}, got {shown(name)}", f"--gpu {nearest(name, kinds)} (docs/capacity.md has the table)"
         )
     return kinds[name]
+
+
+def kind_named(name: str) -> GpuKind | None:
+    """The kind that a driver calls so, e.g. ``NVIDIA H100 80GB HBM3``; None for one that is not in the table, or of which the name leaves several."""
+    words = re.findall(r"[a-z0-9]+", name.lower())
+    said = {*words, *("".join(pair) for pair in pairwise(words))}
+    found = [kind for kind in gpu_kinds().values() if kind.name.partition("-")[0] in said]
+    sized = [kind for kind in found if f"{kind.nominal_gb}gb" in said]
+    return sized[0] if sized else found[0] if len(found) == 1 else None
 
 
 def smallest_gpu(gigabytes: int) -> GpuKind | None:

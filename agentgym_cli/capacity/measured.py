@@ -86,6 +86,8 @@ class Measured:
     arrival theorem of closed networks, which takes what was waited for in line as line)."""
     use: Use
     """What of all this is of what is planned."""
+    gpu: str | None = None
+    """Kind of GPU that it was measured on; None for none, and where nobody knows."""
 
     def applied_to(self, load: Load) -> Load:
         """A load with this run's turns and tokens: turns beyond the load's horizon are cut there, those cut by a shorter one stay as they are."""

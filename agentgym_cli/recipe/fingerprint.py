@@ -7,7 +7,7 @@ import json
 import os
 import platform
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 
@@ -19,14 +19,17 @@ _DEVELOPMENT = re.compile(r"extra\s*==\s*['\"]dev['\"]")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
-def fingerprint(*, threads: int, variables: Mapping[str, str], cpuinfo: Path = _CPUINFO, installed: Installed = installed_version) -> str:
+def fingerprint(
+    *, threads: int, variables: Mapping[str, str], gpus: Sequence[str] = (), cpuinfo: Path = _CPUINFO, installed: Installed = installed_version
+) -> str:
     """Canonical JSON of this machine and interpreter.
 
     Args:
         threads: torch threads of the run's engine.
         variables: thread settings of the environment, from ``resolve.environment()``.
+        gpus: names of the GPUs that a run uses, as their driver has them; none for a run that uses none, or those of another machine.
     """
-    made = {
+    made: dict[str, object] = {
         "cpu": _cpu(cpuinfo),
         "threads": threads,
         "variables": dict(variables),
@@ -34,7 +37,7 @@ def fingerprint(*, threads: int, variables: Mapping[str, str], cpuinfo: Path = _
         "system": f"{platform.system()} {platform.machine()}",
         "packages": _packages(installed),
     }
-    return canonical_json(made)
+    return canonical_json({**made, "gpus": list(gpus)} if gpus else made)
 
 
 def fingerprint_differences(a: str, b: str) -> tuple[str, ...]:

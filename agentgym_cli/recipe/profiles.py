@@ -25,6 +25,8 @@ class GpuSurvey:
 
     memory_mib: tuple[int, ...]
     """Memory of each visible GPU, in MiB; where it was asked for, what is taken of it."""
+    names: tuple[str, ...] = ()
+    """What the driver calls each of them."""
     why_none: str = ""
     """Why there is none, in words; '' when there is one."""
 
@@ -57,7 +59,7 @@ def survey_gpus(visible: str | None = None, *, taken: bool = False) -> GpuSurvey
         visible: value of CUDA_VISIBLE_DEVICES, by index or UUID.
         taken: ask for the memory that is taken, by whomever, in place of all that there is.
     """
-    query = f"--query-gpu=uuid,memory.{'used' if taken else 'total'}"
+    query = f"--query-gpu=uuid,memory.{'used' if taken else 'total'},name"
     try:
         answer = subprocess.run((*_SMI, query), capture_output=True, text=True, timeout=_SMI_SECONDS, check=False)
     except FileNotFoundError:
@@ -71,23 +73,27 @@ def survey_gpus(visible: str | None = None, *, taken: bool = False) -> GpuSurvey
 
 
 def read_survey(answer: str, *, visible: str | None) -> GpuSurvey:
-    """The survey in an answer of nvidia-smi, one line ``UUID, MIB`` a GPU; a line without a number (shared memory) is no usable GPU."""
-    cards: list[tuple[str, int]] = []
+    """The survey in an answer of nvidia-smi, one line ``UUID, MIB, NAME`` a GPU; a line without a number (shared memory) is no usable GPU."""
+    cards: list[tuple[str, int, str]] = []
     for line in answer.splitlines():
-        uuid, _, memory = (part.strip() for part in line.partition(","))
+        uuid, memory, name = (part.strip() for part in (*line.split(",", 2), "", "")[:3])
         if memory.isdecimal():
-            cards.append((uuid, int(memory)))
+            cards.append((uuid, int(memory), name))
     if not cards:
         return GpuSurvey(memory_mib=(), why_none="nvidia-smi lists none")
     if visible is None:
-        return GpuSurvey(memory_mib=tuple(memory for _, memory in cards))
-    seen: list[int] = []
-    for name in (part.strip() for part in visible.split(",")):
-        memory_of = [memory for number, (uuid, memory) in enumerate(cards) if name and (name == str(number) or uuid.startswith(name))]
-        if not memory_of:
+        return _surveyed(cards)
+    seen: list[tuple[str, int, str]] = []
+    for said in (part.strip() for part in visible.split(",")):
+        found = [card for number, card in enumerate(cards) if said and (said == str(number) or card[0].startswith(said))]
+        if not found:
             break  # CUDA ignores what follows an invalid entry
-        seen.append(memory_of[0])
-    return GpuSurvey(memory_mib=tuple(seen), why_none="" if seen else f"CUDA_VISIBLE_DEVICES={visible} shows none")
+        seen.append(found[0])
+    return _surveyed(seen) if seen else GpuSurvey(memory_mib=(), why_none=f"CUDA_VISIBLE_DEVICES={visible} shows none")
+
+
+def _surveyed(cards: Sequence[tuple[str, int, str]]) -> GpuSurvey:
+    return GpuSurvey(memory_mib=tuple(memory for _, memory, _ in cards), names=tuple(name for *_, name in cards if name))
 
 
 def choose_profile(

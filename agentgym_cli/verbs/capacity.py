@@ -27,7 +27,7 @@ from agentgym_cli.verbs.deviceless import ServedAnswer, is_served, plan_served
 from agentgym_cli.verbs.devices import devices_of, gpus_wanted, keys_of, shape_of
 from agentgym_cli.verbs.estimate import Estimate, estimate, evaluation_stage
 from agentgym_cli.verbs.evaluation_size import EvaluationPlan, plan_evaluation
-from agentgym_cli.verbs.likeness import said_of
+from agentgym_cli.verbs.likeness import on_gpus, said_of
 from agentgym_cli.verbs.measurements import measurements_of
 from agentgym_cli.verbs.preflight import misfit
 from agentgym_cli.verbs.probed import read_probe
@@ -147,10 +147,12 @@ def _no_devices(question: Question) -> None:
 def _estimated(question: Question, resolved: Resolved) -> CapacityAnswer:
     run, folders = resolved.run, resolved.folders
     shape, published = shape_of(run, folders)
-    kind, layout = devices_of(run, gpu=question.gpu)
+    measured = _measured(run, folders, question)
+    # A run is planned on what it was measured on, unless another kind is asked for.
+    known = measured.gpu if measured is not None and on_gpus(run) else None
+    kind, layout = devices_of(run, gpu=question.gpu or known)
     evaluated, notes = _evaluated(run, folders)
     prices, plan = _prices(question), plan_of(run, shape, kind, layout)
-    measured = _measured(run, folders, question)
     evidence = read_probe(question.probe) if question.probe is not None else measured
     main = estimate(run, plan, measured=evidence, evaluated=evaluated, prices=prices)
     others = alternatives_of(run, main, evaluated, prices, evidence)
@@ -200,7 +202,7 @@ def _measured(run: Run, folders: Sequence[Path], question: Question) -> Measured
     if question.probe is not None:
         raise RecipeError("--probe: expected no --from with it, since both say how long the worlds take", "leave one of them out")
     same = question.gpu is None and question.gpus is None
-    return measurements_of(question.run, question.database, planned=run, folders=folders, same_devices=same)
+    return measurements_of(question.run, question.database, planned=run, folders=folders, same_devices=same, gpu=question.gpu)
 
 
 def _compared(measured: Measured | None) -> tuple[str, ...]:

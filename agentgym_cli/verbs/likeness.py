@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from agentgym_cli.capacity.gpus import kind_named
 from agentgym_cli.capacity.measured import ALL, How, Line, Measured, Use
 from agentgym_cli.errors import RecipeError
 from agentgym_cli.recipe.canonical import leaves
@@ -53,20 +54,21 @@ class Stored:
     """Whether its measurements are of training."""
 
 
-def use_of(stored: Stored, found: Measured, *, planned: Run, folders: Sequence[Path], same_devices: bool) -> Use:
+def use_of(stored: Stored, found: Measured, *, planned: Run, folders: Sequence[Path], same_devices: bool, gpu: str | None = None) -> Use:
     """Compare a stored run with the planned one.
 
     Args:
         found: its measurements; their own ``use`` is not looked at.
         folders: where the planned run's files are.
         same_devices: no other devices were asked for on the command line.
+        gpu: kind of GPU that was asked for there; None takes the one of the stored run.
     """
     keys = _different(stored.run, planned)
     served = planned.train is None and planned.evaluation.policy == "endpoint"
     worlds = _under(keys, WORLDS) + ([] if (stored.run.env.urls is None) is (planned.env.urls is None) else ["env.urls"])
     actor = _actor(stored, served=served)
     play = [*worlds, *_under(keys, (*_PLAYED, *(_ASKED if served else ()))), *_tasks(stored, planned, folders), *actor]
-    device = _servers(keys) if served else _devices(stored, planned, folders, keys, same_devices=same_devices)
+    device = _servers(keys) if served else _devices(stored, planned, folders, keys, same_devices=same_devices, gpu=gpu)
     device += actor
     # A server's times are its own: there is nothing to assume of it.
     policy, update = (None, None) if device else (1.0, None) if served else _ratios(stored, found)
@@ -136,11 +138,13 @@ def _servers(keys: Sequence[str]) -> list[str]:
     return _under(keys, (*_ASKED, "policy.endpoint.url"))
 
 
-def _devices(stored: Stored, planned: Run, folders: Sequence[Path], keys: Sequence[str], *, same_devices: bool) -> list[str]:
+def _devices(stored: Stored, planned: Run, folders: Sequence[Path], keys: Sequence[str], *, same_devices: bool, gpu: str | None) -> list[str]:
     """What keeps times of one set-up from saying anything of the other."""
-    found = _under(keys, _DEVICE) + ([] if same_devices else ["--gpu"])
-    if stored.run.engine.device == "cuda":
-        found.append("kind of GPU, which is not stored")
+    found = _under(keys, _DEVICE)
+    if on_gpus(stored.run):
+        found += _kinds(stored, gpu)
+    elif not same_devices:
+        found.append("--gpu")
     elif _cpu(stored.fingerprint) != _cpu(fingerprint(threads=planned.engine.threads, variables={})):
         found.append("CPU")
     try:
@@ -149,6 +153,30 @@ def _devices(stored: Stored, planned: Run, folders: Sequence[Path], keys: Sequen
     except RecipeError:
         found.append("policy.model.path")
     return found
+
+
+def on_gpus(run: Run) -> bool:
+    """Whether a run computes on GPUs."""
+    return run.engine.device == "cuda" or (run.engine.kind == "verl" and run.cluster is not None and run.cluster.gpus_per_node > 0)
+
+
+def gpu_of(stored: Stored) -> str | None:
+    """The kind of GPU that a run used; None where it is not stored, not known, or not one kind."""
+    try:
+        names = json.loads(stored.fingerprint).get("gpus", [])
+    except (ValueError, AttributeError):
+        return None
+    kinds = {kind_named(str(name)) for name in names}
+    kind = kinds.pop() if len(kinds) == 1 else None
+    return None if kind is None else kind.name
+
+
+def _kinds(stored: Stored, gpu: str | None) -> list[str]:
+    """``gpu``: the kind that was asked for; None takes the stored one."""
+    kind = gpu_of(stored)
+    if kind is None:
+        return ["kind of GPU, which is not stored"]
+    return [] if gpu in (None, kind) else [f"--gpu, which was {kind}"]
 
 
 def _cpu(text: str) -> object:
@@ -162,7 +190,7 @@ def _cpu(text: str) -> object:
 def _ratios(stored: Stored, found: Measured) -> tuple[float | None, float | None]:
     """Measured over assumed, of the stored run on its own devices and with its own turns and tokens."""
     run = stored.run
-    kind, layout = devices_of(run)
+    kind, layout = devices_of(run, gpu=gpu_of(stored) if on_gpus(run) else None)
     plan = plan_of(run, shape_of(run, stored.folders)[0], kind, layout)
     own = replace(found, use=ALL)
     load = load_of(run, plan, found.horizon, own)

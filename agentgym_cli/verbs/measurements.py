@@ -17,20 +17,21 @@ from agentgym_cli.store.db import Connection
 from agentgym_cli.store.opening import open_for_reading
 from agentgym_cli.store.queries import find_run
 from agentgym_cli.store.rows import RunRow
-from agentgym_cli.verbs.likeness import Stored, use_of
+from agentgym_cli.verbs.likeness import Stored, gpu_of, on_gpus, use_of
 from agentgym_cli.verbs.workload import replicas_of
 
 _CHOSEN = ("profile", "profile_reason")
 """Keys of a stored recipe that no recipe may say."""
 
 
-def measurements_of(name: str, database: Path, *, planned: Run, folders: Sequence[Path], same_devices: bool) -> Measured:
+def measurements_of(name: str, database: Path, *, planned: Run, folders: Sequence[Path], same_devices: bool, gpu: str | None) -> Measured:
     """Times, turns and tokens of a run's training episodes; of its evaluations where it trained nothing, or nothing is to be trained.
 
     Args:
         planned: the run that is estimated, with which the measured one is compared.
         folders: where the planned run's files are.
         same_devices: nothing else was asked for on the command line.
+        gpu: kind of GPU that was asked for there.
 
     Raises:
         RecipeError: it has too few scored episodes, or its recipe cannot be read.
@@ -69,7 +70,8 @@ def measurements_of(name: str, database: Path, *, planned: Run, folders: Sequenc
             use=ALL,
         )
     )
-    return replace(found, use=use_of(stored, found, planned=planned, folders=folders, same_devices=same_devices))
+    use = use_of(stored, found, planned=planned, folders=folders, same_devices=same_devices, gpu=gpu)
+    return replace(found, use=use, gpu=gpu_of(stored) if on_gpus(stored.run) else None)
 
 
 def _played(connection: Connection, run: str, *, trains: bool) -> tuple[ask.PlayedRow, bool]:

@@ -14,7 +14,8 @@ from agentgym_cli.errors import Interrupted, RecipeError, StoreError
 from agentgym_cli.recipe.drift import diff
 from agentgym_cli.recipe.fingerprint import fingerprint, fingerprint_differences
 from agentgym_cli.recipe.frozen_file import parse_frozen
-from agentgym_cli.recipe.resolve import environment
+from agentgym_cli.recipe.resolve import environment, visible_gpus
+from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.recipe.wording import listed
 from agentgym_cli.store.journal import next_segment, read_journal
 from agentgym_cli.store.records import RunRecord
@@ -169,5 +170,12 @@ def _run_record(prepared: Prepared, *, verb: str, policy: str) -> RunRecord:
         seed=run.seed,
         created=utc_now(),
         frozen=prepared.frozen.to_json(),
-        fingerprint=fingerprint(threads=run.engine.threads, variables=environment()),
+        fingerprint=fingerprint(threads=run.engine.threads, variables=environment(), gpus=_gpus(run)),
     )
+
+
+def _gpus(run: Run) -> tuple[str, ...]:
+    """Names of the GPUs of this machine that a run uses; none of a Ray cluster that was there before, whose GPUs may be others."""
+    cluster = run.cluster
+    own = run.engine.kind == "verl" and cluster is not None and cluster.gpus_per_node > 0 and cluster.ray_address is None
+    return visible_gpus().names if run.engine.device == "cuda" or own else ()

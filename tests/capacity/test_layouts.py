@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentgym_cli.capacity.gpus import gpu_kinds, smallest_gpu
+from agentgym_cli.capacity.gpus import gpu_kinds, kind_named, smallest_gpu
 from agentgym_cli.capacity.known_models import known_models
 from agentgym_cli.capacity.layout import Layout, check_layout, colocated, separate
 from agentgym_cli.capacity.verdict import judge
@@ -72,3 +72,25 @@ def test_what_fits_a_kind_fits_every_larger_one(name: str, power: int) -> None:
         judge(replace(plan(known(name), layout=colocated(2**power)), kind=kind)).fits for kind in sorted(gpu_kinds().values(), key=lambda k: k.memory)
     ]
     assert fits == sorted(fits)
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("NVIDIA H100 80GB HBM3", "h100-80g"),
+        ("NVIDIA A100-SXM4-80GB", "a100-80g"),
+        ("NVIDIA A100-PCIE-40GB", "a100-40g"),
+        ("NVIDIA GeForce RTX 4090", "rtx4090-24g"),
+        ("NVIDIA RTX A6000", "a6000-48g"),
+        ("NVIDIA L40S", "l40s-48g"),
+        ("NVIDIA L4", "l4-24g"),
+        ("NVIDIA H200", "h200-141g"),
+        ("NVIDIA L40", None),
+        ("NVIDIA A100", None),
+        ("Tesla T4", None),
+        ("", None),
+    ],
+)
+def test_a_kind_is_known_by_its_drivers_name(said: str, kind: str | None) -> None:
+    found = kind_named(said)
+    assert (None if found is None else found.name) == kind

@@ -64,3 +64,9 @@ def test_taking_it_imports_no_torch() -> None:
         "import sys; from agentgym_cli.recipe.fingerprint import fingerprint; fingerprint(threads=1, variables={}); sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], timeout=60, check=False).returncode == 0
+
+
+def test_gpus_are_part_of_it_where_a_run_uses_some() -> None:
+    without, used = (fingerprint(threads=1, variables={}, gpus=gpus) for gpus in ((), ("NVIDIA L4",)))
+    assert "gpus" not in json.loads(without)
+    assert json.loads(used)["gpus"] == ["NVIDIA L4"]

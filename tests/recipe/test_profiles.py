@@ -147,3 +147,9 @@ def test_the_fullest_gpu_is_the_one_of_which_most_is_taken(tmp_path: Path, monke
     assert fullest_gpu_bytes() == 71_000 * 1024**2
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     assert fullest_gpu_bytes() == 0
+
+
+def test_gpus_are_known_by_name() -> None:
+    answer = "GPU-aaaa, 81559, NVIDIA H100 80GB HBM3\nGPU-bbbb, 24564, NVIDIA GeForce RTX 4090\n"
+    assert read_survey(answer, visible=None).names == ("NVIDIA H100 80GB HBM3", "NVIDIA GeForce RTX 4090")
+    assert read_survey(answer, visible="1") == GpuSurvey(memory_mib=(24_564,), names=("NVIDIA GeForce RTX 4090",))

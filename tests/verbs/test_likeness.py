@@ -250,3 +250,37 @@ def test_another_server_or_none_has_other_times(policy: str, changed: Mapping[st
     found = _asked(policy, changed)
     assert (found.play, found.policy) == (play, None)
     assert any(key in sentence for sentence in said_of(found))
+
+
+def _on_gpus(*names: str) -> Stored:
+    run = resolve(TEXTCRAFT, ["profile=gpu"], only_shown=True)
+    lists = select_tasks(run.run.tasks, env="textcraft", beside=run.folders)
+    here = fingerprint(threads=1, variables={}, gpus=names)
+    return Stored(run=run.run, parts=task_parts(lists), folders=run.folders, fingerprint=here, policy="local", trained=True)
+
+
+@pytest.mark.parametrize(
+    ("names", "gpu", "differs"),
+    [
+        (["NVIDIA H100 80GB HBM3"] * 8, "h100-80g", ()),
+        (["NVIDIA H100 80GB HBM3"] * 8, None, ()),
+        (["NVIDIA H100 80GB HBM3"] * 8, "a100-80g", ("--gpu, which was h100-80g",)),
+        ([], "h100-80g", ("kind of GPU, which is not stored",)),
+        (["NVIDIA H100 80GB HBM3", "NVIDIA L4"], "h100-80g", ("kind of GPU, which is not stored",)),
+    ],
+)
+def test_times_of_gpus_are_taken_where_the_kind_is_the_same(names: list[str], gpu: str | None, differs: tuple[str, ...]) -> None:
+    measured = _on_gpus(*names)
+    found = use_of(measured, MEASURED, planned=measured.run, folders=measured.folders, same_devices=gpu is None, gpu=gpu)
+    assert (found.policy is not None, found.update is not None) == (not differs, not differs)
+    assert [line.differs for line in found.lines if line.what == "policy's times"] == [differs]
+
+
+def test_times_are_compared_with_those_of_the_kind_that_ran() -> None:
+    ratios = [
+        use_of(each, MEASURED, planned=each.run, folders=each.folders, same_devices=True).update
+        for each in (_on_gpus("NVIDIA H100 80GB HBM3"), _on_gpus("NVIDIA A100-SXM4-80GB"))
+    ]
+    assert ratios[0] is not None and ratios[1] is not None
+    # the same seconds are more times those of 989 T operations a second than of 312
+    assert ratios[0] / ratios[1] == pytest.approx(989 / 312)
