@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -10,6 +11,9 @@ from typing import Any, Protocol
 from agentgym_cli.errors import TrainerError
 
 LOOK_SECONDS = 1.0
+NO_AGENT = "No available agent"
+AGENT_TRIES = 15
+AGENT_SECONDS = 2.0
 STOP_SECONDS = 60
 """For which Ray lets a command that is stopped end what it started; 3 by itself."""
 VARIABLES = {"PYTHONUNBUFFERED": "1", "RAY_JOB_STOP_WAIT_TIME_S": str(STOP_SECONDS)}
@@ -57,12 +61,16 @@ def connect(address: str) -> JobServer:
 
 def submit(server: JobServer, entrypoint: str, *, program: Path, metadata: Mapping[str, str]) -> str:
     """Send ``program``, a folder that becomes the command's own, and the command. Raises TrainerError."""
-    try:
-        return server.submit_job(
-            entrypoint=entrypoint, runtime_env={"working_dir": str(program), "env_vars": dict(VARIABLES)}, metadata=dict(metadata)
-        )
-    except (OSError, RuntimeError, ValueError) as err:
-        raise TrainerError(f"--ray-job: expected the job server to take the run, got {type(err).__name__}: {str(err)[:300]}") from err
+    environment = {"working_dir": str(program), "env_vars": dict(VARIABLES)}
+    for left in reversed(range(AGENT_TRIES)):
+        try:
+            return server.submit_job(entrypoint=entrypoint, runtime_env=environment, metadata=dict(metadata))
+        except (OSError, RuntimeError, ValueError) as err:
+            # A cluster that has just started says so until its first machine's agent is up.
+            if left == 0 or NO_AGENT not in str(err):
+                raise TrainerError(f"--ray-job: expected the job server to take the run, got {type(err).__name__}: {str(err)[:300]}") from err
+        time.sleep(AGENT_SECONDS)
+    raise AssertionError("the last try returns or raises")
 
 
 async def follow(server: JobServer, job: str, *, write: Callable[[str], None]) -> int:

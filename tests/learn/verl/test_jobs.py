@@ -21,13 +21,16 @@ class Server:
     def __init__(self, *, status: str = "SUCCEEDED", code: int | None = 0, message: str = "", hangs: bool = False, lost: bool = False) -> None:
         self.end = SimpleNamespace(status=status, message=message, driver_exit_code=code)
         self.hangs, self.lost = hangs, lost
-        self.looks = 0
+        self.looks = self.starting = 0
         self.asked_to_stop = asyncio.Event()
         self.stopped: list[str] = []
         self.submitted: dict[str, Any] = {}
 
     def submit_job(self, **words: Any) -> str:
         self.submitted = words
+        if self.starting:
+            self.starting -= 1
+            raise RuntimeError("Request failed with status code 500: No available agent to submit job, please try again later..")
         if self.lost:
             raise RuntimeError("Request failed with status code 500")
         return "job_1"
@@ -54,6 +57,7 @@ class Server:
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jobs, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(jobs, "AGENT_SECONDS", 0.001)
 
 
 @pytest.mark.parametrize(("status", "code", "exit_status"), [("SUCCEEDED", 0, 0), ("SUCCEEDED", None, 0), ("FAILED", 6, 6), ("FAILED", 9, 9)])
@@ -95,3 +99,13 @@ def test_the_program_is_sent_with_the_command_and_time_to_end(tmp_path: Path) ->
     assert float(environment["env_vars"]["RAY_JOB_STOP_WAIT_TIME_S"]) > 40
     with pytest.raises(TrainerError, match="expected the job server to take the run, got RuntimeError: Request failed"):
         submit(Server(lost=True), "python -m x", program=tmp_path, metadata={})
+
+
+def test_a_cluster_that_has_just_started_is_asked_again_and_not_for_ever(tmp_path: Path) -> None:
+    server = Server()
+    server.starting = 3
+    assert submit(server, "python -m x", program=tmp_path, metadata={}) == "job_1"
+    server.starting = 100
+    with pytest.raises(TrainerError, match="No available agent to submit job"):
+        submit(server, "python -m x", program=tmp_path, metadata={})
+    assert server.starting == 100 - jobs.AGENT_TRIES
