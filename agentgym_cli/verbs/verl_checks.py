@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentgym_cli.capacity.architecture import ModelShape
+from agentgym_cli.capacity.training import training_memory
 from agentgym_cli.errors import LockError, PolicyError, TrainerError
 from agentgym_cli.recipe.data import try_find
 from agentgym_cli.recipe.lock import installed_version
@@ -18,11 +19,13 @@ from agentgym_cli.recipe.schema.algorithms import PpoSpec, SftSpec
 from agentgym_cli.recipe.schema.computing import ClusterSpec
 from agentgym_cli.recipe.schema.learning import TrainSpec
 from agentgym_cli.recipe.schema.run import Run
-from agentgym_cli.verbs.devices import shape_of
+from agentgym_cli.verbs.devices import devices_of, shape_of
 from agentgym_cli.verbs.gpu_use import require_unused_gpus
+from agentgym_cli.verbs.machine import machine_memory
 from agentgym_cli.verbs.prepare import Prepared
 from agentgym_cli.verbs.verl_checkpoints import last_verl_checkpoint
 from agentgym_cli.verbs.verl_place import FOLDER, rehearses
+from agentgym_cli.verbs.workload import plan_of
 
 SHARED_MEMORY = Path("/dev/shm")
 NEEDED_SHARED_MIB = {True: 256, False: 4096}
@@ -41,6 +44,8 @@ class Machine:
     """None where the system has no such place."""
     disk_bytes: int
     """Free where the run's folder is."""
+    memory_bytes: int
+    """Of the machine itself, as far as this process may take it."""
 
 
 def look(folder: Path, *, rehearsal: bool) -> Machine:
@@ -52,6 +57,7 @@ def look(folder: Path, *, rehearsal: bool) -> Machine:
         flash_attention=installed_version("flash-attn") is not None,
         shared_mib=shared,
         disk_bytes=shutil.disk_usage(place).free,
+        memory_bytes=machine_memory(),
     )
 
 
@@ -78,7 +84,7 @@ def require_machine(run: Run, machine: Machine, *, shape: ModelShape, model: Pat
         done: step of the checkpoint that the run goes on from.
 
     Raises:
-        TrainerError: GPUs, shared memory or disk.
+        TrainerError: GPUs, memory, shared memory or disk.
         LockError: no flash attention.
         PolicyError: no model.
     """
@@ -91,6 +97,7 @@ def require_machine(run: Run, machine: Machine, *, shape: ModelShape, model: Pat
     if cluster.ray_address is None:
         _require_one_machine(cluster)
         require_gpus(cluster, machine.gpus)
+        _require_host(run, machine, shape)
     if cluster.nodes > 1 and run.env.urls is None:
         raise TrainerError(
             f"env.urls: expected addresses that all {cluster.nodes} machines reach, got a world that is served on this one, for it alone",
@@ -104,6 +111,19 @@ def require_machine(run: Run, machine: Machine, *, shape: ModelShape, model: Pat
             f"hf download {name} --local-dir DIR, then policy.model.path=DIR",
         )
     _require_disk(run, machine, shape, done=done)
+
+
+def _require_host(run: Run, machine: Machine, shape: ModelShape) -> None:
+    """What is offloaded, and a reference, lie in the machine's own memory."""
+    kind, layout = devices_of(run)
+    work = plan_of(run, shape, kind, layout).work
+    needed = 0 if work is None else training_memory(shape, work, layout).host * layout.trainers
+    if needed > machine.memory_bytes and run.engine.memory_check == "error":
+        there = f"{machine.memory_bytes / 1024**3:.0f} GiB"
+        raise TrainerError(
+            f"cluster.offload: expected {needed / 1024**3:.0f} GiB of memory beside the GPUs for it and a reference, got {there}",
+            "cluster.offload=none, train.algorithm.kl_coefficient=0 (no reference), or engine.memory_check=warn, which goes on all the same",
+        )
 
 
 def _require_one_machine(cluster: ClusterSpec) -> None:

@@ -32,6 +32,7 @@ DECLARED = (
     "policy.endpoint.requests_per_minute",
     "policy.endpoint.tokens_per_minute",
     "policy.endpoint.url",
+    "train.keep_checkpoints",
     "profile_reason",
     "store.database",
     "store.keep_tokens",

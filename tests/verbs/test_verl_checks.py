@@ -16,7 +16,7 @@ from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.verbs.verl_checks import Machine, desk_host, look, require_machine, require_same_ranks
 
 GIB = 1024**3
-EIGHT = Machine(gpus=GpuSurvey(memory_mib=(81559,) * 8), flash_attention=True, shared_mib=65536.0, disk_bytes=1200 * GIB)
+EIGHT = Machine(gpus=GpuSurvey(memory_mib=(81559,) * 8), flash_attention=True, shared_mib=65536.0, disk_bytes=1200 * GIB, memory_bytes=128 * GIB)
 KNOWN = find_known("Qwen/Qwen2.5-7B-Instruct")
 assert KNOWN is not None
 MODEL = Path("/models/qwen")
@@ -40,6 +40,8 @@ def test_eight_gpus_of_80_gib_carry_the_recipe() -> None:
         ),
         (replace(EIGHT, gpus=GpuSurvey(memory_mib=(81559,) * 7 + (24576,))), TrainerError, "expected 8 GPUs of 80 GiB here, got 7"),
         (replace(EIGHT, flash_attention=False), LockError, "expected flash-attn to be installed"),
+        # A reference of 7,615,616,512 numbers in float32.
+        (replace(EIGHT, memory_bytes=27 * GIB), TrainerError, r"expected 28 GiB of memory beside the GPUs for it and a reference, got 27 GiB"),
         (replace(EIGHT, shared_mib=64.0), TrainerError, "expected 4096 MiB of shared memory, got 64 MiB"),
         # 7,615,616,512 parameters of 12 bytes are 85.1 GiB: the two that are kept, and the one being written.
         (replace(EIGHT, disk_bytes=200 * GIB), TrainerError, "expected 255 GiB free for 3 checkpoints, got 200 GiB"),
@@ -128,7 +130,7 @@ def test_attention_may_be_another_one() -> None:
 
 
 def test_a_rehearsal_needs_shared_memory_alone() -> None:
-    bare = Machine(gpus=GpuSurvey(memory_mib=(), why_none="none"), flash_attention=False, shared_mib=300.0, disk_bytes=0)
+    bare = Machine(gpus=GpuSurvey(memory_mib=(), why_none="none"), flash_attention=False, shared_mib=300.0, disk_bytes=0, memory_bytes=0)
     require_machine(run_of(profile="rehearsal"), bare, shape=KNOWN.shape, model=None)
     with pytest.raises(TrainerError, match="expected 256 MiB of shared memory, got 64 MiB"):
         require_machine(run_of(profile="rehearsal"), replace(bare, shared_mib=64.0), shape=KNOWN.shape, model=None)
@@ -168,3 +170,12 @@ def test_a_job_reaches_its_launcher_by_the_address_that_ray_gives_it(monkeypatch
     assert desk_host(ClusterSpec(gpus_per_node=8)) == "127.0.0.1"
     with pytest.raises(TrainerError, match="expected HOST:PORT of a Ray cluster"):
         desk_host(ClusterSpec(gpus_per_node=8, ray_address="auto"))
+
+
+def test_what_is_offloaded_needs_the_machines_memory_or_a_recipe_that_tries() -> None:
+    # 16 bytes of 7,615,616,512 numbers and a reference's 4 are 141.9 GiB
+    two = replace(EIGHT, gpus=GpuSurvey(memory_mib=(81559,) * 2))
+    with pytest.raises(TrainerError, match="expected 142 GiB of memory beside the GPUs for it and a reference, got 128 GiB"):
+        require_machine(run_of(profile="gpu2"), two, shape=KNOWN.shape, model=MODEL)
+    require_machine(run_of("engine.memory_check=warn", profile="gpu2"), two, shape=KNOWN.shape, model=MODEL)
+    require_machine(run_of(profile="gpu2"), replace(two, memory_bytes=142 * GIB), shape=KNOWN.shape, model=MODEL)
