@@ -33,7 +33,7 @@ ENVIRONMENTS["verl"] = [
     ["torch==2.13.0"],
     ["--no-deps", "--require-hashes", "-r", VERL_LOCK],
     ["--no-deps", "-e", "."],
-    ["pytest>=8.3", "pytest-asyncio>=0.25", "pytest-timeout>=2.3"],
+    ["pytest>=8.3", "pytest-asyncio>=0.25", "pytest-timeout>=2.3", "pytest-xdist>=3.6"],
 ]
 INSTALL_SECONDS = 900
 VARIABLES: dict[str, str | None] = {
@@ -154,7 +154,7 @@ def lock(session: nox.Session) -> None:
 
 @nox.session(tags=["ci"])
 def rehearsal(session: nox.Session) -> None:
-    """verl, Ray and vLLM on a CPU: the launch, a kill, a resume. 10 GB of memory, 4 GB of disk, Linux on x86_64 with Python 3.11."""
+    """verl, Ray and vLLM on a CPU: launches, kills, resumes, two at once. 20 GB of memory, 4 GB of disk, Linux on x86_64 with Python 3.11."""
     if sys.platform != "linux" or sys.version_info[:2] != (3, 11):
         session.skip("the stack verl-cpu holds on Linux with Python 3.11")
-    pytest(session, 2700, "verl", "tests/verl", "-m", "verl")
+    pytest(session, 2700, "verl", *PARALLEL, "tests/verl", "-m", "verl")
