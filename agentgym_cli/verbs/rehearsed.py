@@ -10,7 +10,7 @@ from agentgym_cli.verbs.machine import machine_memory
 from agentgym_cli.verbs.verl_place import rehearses
 
 MEASURED_BYTES = int(6.7 * GIB)
-"""Of all processes of a rehearsal of PPO, whose critic is one more, with one CPU in the place of a GPU; pages that several share count once."""
+"""Of all processes of a rehearsal of GRPO with one CPU in the place of a GPU; pages that several share count once. A critic is one process more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
