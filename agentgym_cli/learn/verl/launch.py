@@ -29,6 +29,9 @@ MARK_FILE = "launch"
 """In the working folder: the value of the last launch."""
 START_SECONDS = 1800.0
 """For which verl may take to load models and servers before the first phase of a step."""
+RAY_STARTS = 3
+"""Tries of a start of Ray: each of its nodes has 30 s for it, whatever else a busy machine does."""
+_RAY_SLOW = b"The current node timed out during startup"
 LEAST_SECONDS = 600.0
 TIMES_P95 = 5.0
 GRACE_SECONDS = 20.0
@@ -39,8 +42,6 @@ BOUND = "AGENTGYM_TEST_BOUND"
 """Variable ``PHASE=SECONDS``: another bound of one phase, for tests of what happens behind it."""
 PLAYED = ("episodes", "evaluation")
 """Phases in which episodes may wait for their world."""
-
-
 Weigh = Callable[[str], int]
 """Bytes of memory that a launch takes, by its mark."""
 
@@ -139,14 +140,27 @@ async def run_verl(
     """
     program = program or Program(words=("-m", MODULE), memory=MEMORY_HINT)
     told = {MARK: new_mark(), **variables}
-    mark = told[MARK]
     await end_left_over(folder)
-    (folder / MARK_FILE).write_text(mark, encoding="utf-8")
+    (folder / MARK_FILE).write_text(told[MARK], encoding="utf-8")
+    for left in reversed(range(RAY_STARTS)):
+        before = log.stat().st_size if log.exists() else 0
+        ended = await _run_once([*program.words, *arguments], folder=folder, told=told, log=log, watch=watch, weigh=weigh)
+        if not (left and isinstance(ended, int) and ended and watch.phase == START and _ray_was_slow(log, before)):
+            break
+    if watch.stop is not None:
+        raise watch.stop
+    if isinstance(ended, str):
+        raise TrainerError(f"verl: {ended}; its processes were ended", f"{log} has what they said; agentgym train RUN --resume goes on")
+    if ended:
+        raise failure_of(log, ended, memory=program.memory, during=watch.where())
+
+
+async def _run_once(words: Sequence[str], *, folder: Path, told: Mapping[str, str], log: Path, watch: Watch, weigh: Weigh) -> int | str | None:
+    """One try; see ``_until_over`` for what comes back."""
     with log.open("ab") as output:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
-            *program.words,
-            *arguments,
+            *words,
             cwd=folder,
             env={**whole_environment(), **told, LAUNCHER: str(os.getpid())},
             stdin=asyncio.subprocess.DEVNULL,
@@ -154,19 +168,20 @@ async def run_verl(
             stderr=asyncio.subprocess.STDOUT,
             start_new_session=True,
         )
-        weighing = asyncio.ensure_future(_weigh_now_and_then(weigh, mark, watch))
+        weighing = asyncio.ensure_future(_weigh_now_and_then(weigh, told[MARK], watch))
         try:
-            ended = await _until_over(process, watch)
+            return await _until_over(process, watch)
         finally:
             weighing.cancel()
-            await end_all(mark, patience=GRACE_SECONDS)
+            await end_all(told[MARK], patience=GRACE_SECONDS)
             await process.wait()
-    if watch.stop is not None:
-        raise watch.stop
-    if isinstance(ended, str):
-        raise TrainerError(f"verl: {ended}; its processes were ended", f"{log} has what they said; agentgym train RUN --resume goes on")
-    if ended:
-        raise failure_of(log, ended, memory=program.memory, during=watch.where())
+
+
+def _ray_was_slow(log: Path, before: int) -> bool:
+    """Whether what was said behind ``before`` bytes is that a node of Ray's did not start in its time."""
+    with log.open("rb") as file:
+        file.seek(before)
+        return _RAY_SLOW in file.read()
 
 
 async def _weigh_now_and_then(weigh: Weigh, mark: str, watch: Watch) -> None:

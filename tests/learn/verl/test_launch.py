@@ -140,6 +140,31 @@ async def test_the_memory_of_a_launch_is_that_of_all_its_processes() -> None:
             each.wait()
 
 
+SLOW = "import os, sys; open('tries', 'a').write('x'); tries = len(open('tries').read())\n"
+
+
+async def test_a_ray_that_does_not_start_in_its_time_is_started_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    said = "raise Exception('The current node timed out during startup. This could happen because')"
+    stand_in(monkeypatch, tmp_path, f"{SLOW}if tries < 3:\n    {said}\n")
+    await run(tmp_path, Watch(now=asyncio.get_running_loop().time()))
+    assert (tmp_path / "tries").read_text() == "xxx"
+
+
+async def test_a_ray_that_never_starts_in_its_time_is_given_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stand_in(monkeypatch, tmp_path, f"{SLOW}raise Exception('The current node timed out during startup')")
+    with pytest.raises(TrainerError, match="got 1 in .*: Exception: The current node timed out during startup"):
+        await run(tmp_path, Watch(now=asyncio.get_running_loop().time()))
+    assert (tmp_path / "tries").read_text() == "xxx"
+
+
+async def test_another_failure_of_a_start_is_final(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("The current node timed out during startup")
+    stand_in(monkeypatch, tmp_path, f"{SLOW}raise RuntimeError('no actor')")
+    with pytest.raises(TrainerError, match="no actor"):
+        await run(tmp_path, Watch(now=asyncio.get_running_loop().time()))
+    assert (tmp_path / "tries").read_text() == "x"
+
+
 async def test_a_launch_that_fails_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     stand_in(monkeypatch, tmp_path, "raise RuntimeError('no actor')")
     with pytest.raises(TrainerError, match="got 1 in phase 'start' of step 0: RuntimeError: no actor"):
