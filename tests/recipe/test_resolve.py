@@ -329,3 +329,11 @@ def test_environment_variables_reach_no_value(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("AGENTGYM_SEED", "5")
     monkeypatch.setenv("SEED", "5")
     assert made(recipe).run == before
+
+
+@pytest.mark.parametrize("name", ["textcraft_grpo", "textcraft_ppo", "textcraft_rloo", "textcraft_reinforce_pp"])
+@pytest.mark.parametrize("profile", ["laptop", "gpu4", "gpu2", "gpu1", "rehearsal"])
+def test_every_profile_is_of_its_recipes_algorithm(name: str, profile: str) -> None:
+    real, other = (resolve(f"{name}.yaml", [f"profile={each}"]).run.train for each in ("gpu", profile))
+    assert real is not None and other is not None
+    assert other.algorithm.kind == real.algorithm.kind

@@ -143,7 +143,7 @@ async def run_verl(
     await end_left_over(folder)
     (folder / MARK_FILE).write_text(told[MARK], encoding="utf-8")
     for left in reversed(range(RAY_STARTS)):
-        before = log.stat().st_size if log.exists() else 0
+        before = _size(log)
         ended = await _run_once([*program.words, *arguments], folder=folder, told=told, log=log, watch=watch, weigh=weigh)
         if not (left and isinstance(ended, int) and ended and watch.phase == START and _ray_was_slow(log, before)):
             break
@@ -175,6 +175,10 @@ async def _run_once(words: Sequence[str], *, folder: Path, told: Mapping[str, st
             weighing.cancel()
             await end_all(told[MARK], patience=GRACE_SECONDS)
             await process.wait()
+
+
+def _size(log: Path) -> int:
+    return log.stat().st_size if log.exists() else 0
 
 
 def _ray_was_slow(log: Path, before: int) -> bool:

@@ -152,7 +152,7 @@ async def test_a_ray_that_does_not_start_in_its_time_is_started_again(monkeypatc
 
 async def test_a_ray_that_never_starts_in_its_time_is_given_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     stand_in(monkeypatch, tmp_path, f"{SLOW}raise Exception('The current node timed out during startup')")
-    with pytest.raises(TrainerError, match="got 1 in .*: Exception: The current node timed out during startup"):
+    with pytest.raises(TrainerError, match=r"got 1 in .*: Exception: The current node timed out during startup"):
         await run(tmp_path, Watch(now=asyncio.get_running_loop().time()))
     assert (tmp_path / "tries").read_text() == "xxx"
 
