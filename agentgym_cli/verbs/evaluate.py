@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from agentgym_cli.recipe.lock import require_engine
 from agentgym_cli.recipe.wording import shown
 from agentgym_cli.verbs.endpoint import check_endpoint, endpoint_of, moved, open_endpoint, with_endpoint
 from agentgym_cli.verbs.folders import FROZEN_FILE, WEIGHTS_FILE, Checkpoint, find_checkpoint
+from agentgym_cli.verbs.gpu_use import claimed_gpus
 from agentgym_cli.verbs.home import claim_folder, keep_observed
 from agentgym_cli.verbs.interrupts import run_interruptible
 from agentgym_cli.verbs.play import Stage, stage_of
@@ -70,7 +71,9 @@ def evaluate_policy(request: Request, progress: Progress) -> Finished:
     acting = _acting(prepared, replace(choice, kind=choice.kind or prepared.run.evaluation.policy), progress)
     progress.note("policy", acting.label)
     prepared = claim_folder(prepared, progress)
-    return run_interruptible(_evaluate(prepared, acting, progress), prepared.resume_command("eval"))
+    cluster = prepared.run.cluster if acting.served is not None else None
+    with nullcontext() if cluster is None else claimed_gpus(cluster):
+        return run_interruptible(_evaluate(prepared, acting, progress), prepared.resume_command("eval"))
 
 
 def _named(choice: PolicyChoice) -> PolicyChoice:

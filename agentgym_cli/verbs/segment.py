@@ -62,7 +62,7 @@ def open_segment(
         StoreError: another process works on this run, or the journal cannot be written.
         RecipeError: the run belongs to the other verb, another policy or another frozen run.
     """
-    with _hold(prepared):
+    with hold(prepared):
         past = Past(read_journal(prepared.folder)) if prepared.resumed else Past()
         known = past.run
         here = _run_record(prepared, verb=verb, policy=policy)
@@ -111,7 +111,7 @@ def _recorded(recorder: Recorder, resumed_from_step: int | None, progress: Progr
 
 
 @contextmanager
-def _hold(prepared: Prepared) -> Iterator[None]:
+def hold(prepared: Prepared) -> Iterator[None]:
     """Hold the run's folder, so that two processes never work on one run. Raises StoreError when it is held; a kill releases it."""
     path = prepared.folder / HOLD_FILE
     try:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from agentgym_cli.errors import RecipeError
+from agentgym_cli.learn.verl.launch import end_left_over
 from agentgym_cli.recipe.lock import require_engine
 from agentgym_cli.recipe.schema.algorithms import SftSpec
 from agentgym_cli.recipe.schema.learning import TrainSpec
@@ -13,6 +16,7 @@ from agentgym_cli.recipe.stored_rules import asks_oracle, plays_training_tasks
 from agentgym_cli.verbs.degraded import InfraShare
 from agentgym_cli.verbs.estimate import Estimate
 from agentgym_cli.verbs.folders import Checkpoint, last_checkpoint
+from agentgym_cli.verbs.gpu_use import claimed_gpus
 from agentgym_cli.verbs.history import History
 from agentgym_cli.verbs.home import claim_folder, keep_observed
 from agentgym_cli.verbs.interrupts import run_interruptible
@@ -25,12 +29,12 @@ from agentgym_cli.verbs.ray_checks import require_ray
 from agentgym_cli.verbs.recorder import Recorder
 from agentgym_cli.verbs.request import Request
 from agentgym_cli.verbs.schedules import evaluation_schedule
-from agentgym_cli.verbs.segment import Finished, open_segment
+from agentgym_cli.verbs.segment import Finished, hold, open_segment
 from agentgym_cli.verbs.served_checks import require_judged
 from agentgym_cli.verbs.stored import Stored, read_stored
 from agentgym_cli.verbs.turns import turn_tokens
 from agentgym_cli.verbs.verl_checks import require_launchable
-from agentgym_cli.verbs.verl_place import settings_of
+from agentgym_cli.verbs.verl_place import FOLDER, settings_of
 from agentgym_cli.verbs.world import open_world
 
 if TYPE_CHECKING:
@@ -52,24 +56,41 @@ def train_policy(request: Request, progress: Progress) -> Finished:
     """
     prepared = prepare(request, verb="train", progress=progress)
     spec = _trainable(prepared)
-    if prepared.run.engine.kind == "verl":
-        settings_of(prepared.run)
-        require_launchable(prepared)
-        require_ray(prepared.run)
-        require_judged(prepared)
-    stored = read_stored(prepared, progress)
-    estimate = preflight(prepared, progress)
-    require_cheap_checks(prepared, progress)
-    prepared = claim_folder(prepared, progress)
-    if prepared.run.engine.kind == "verl" and isinstance(spec.algorithm, SftSpec):
+    with ExitStack() as held:
+        if prepared.run.engine.kind == "verl":
+            _require_launch(prepared, held)
+        stored = read_stored(prepared, progress)
+        estimate = preflight(prepared, progress)
+        require_cheap_checks(prepared, progress)
+        prepared = claim_folder(prepared, progress)
+        if prepared.run.engine.kind == "verl":
+            return _on_verl(prepared, spec, stored, estimate, progress)
+        return run_interruptible(_train(prepared, spec, stored, estimate, progress), prepared.resume_command("train"))
+
+
+def _require_launch(prepared: Prepared, held: ExitStack) -> None:
+    """What a launch on verl needs of its machine and its cluster; GPUs of this machine are kept until ``held`` is closed."""
+    settings_of(prepared.run)
+    if prepared.resumed:
+        # It still has the GPUs; where its launcher lives, the run is held.
+        with hold(prepared):
+            asyncio.run(end_left_over(prepared.folder / FOLDER))
+    require_launchable(prepared)
+    if prepared.run.cluster is not None:
+        held.enter_context(claimed_gpus(prepared.run.cluster))
+    require_ray(prepared.run)
+    require_judged(prepared)
+
+
+def _on_verl(prepared: Prepared, spec: TrainSpec, stored: Stored, estimate: Estimate | None, progress: Progress) -> Finished:
+    resume = prepared.resume_command("train")
+    if isinstance(spec.algorithm, SftSpec):
         from agentgym_cli.verbs.imitation import imitate_on_cluster
 
-        return run_interruptible(imitate_on_cluster(prepared, spec, stored, estimate, progress), prepared.resume_command("train"))
-    if prepared.run.engine.kind == "verl":
-        from agentgym_cli.verbs.cluster import train_on_cluster
+        return run_interruptible(imitate_on_cluster(prepared, spec, stored, estimate, progress), resume)
+    from agentgym_cli.verbs.cluster import train_on_cluster
 
-        return run_interruptible(train_on_cluster(prepared, spec, estimate, progress), prepared.resume_command("train"))
-    return run_interruptible(_train(prepared, spec, stored, estimate, progress), prepared.resume_command("train"))
+    return run_interruptible(train_on_cluster(prepared, spec, estimate, progress), resume)
 
 
 def load_engine(prepared: Prepared) -> LocalEngine:

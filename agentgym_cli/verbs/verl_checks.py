@@ -20,7 +20,6 @@ from agentgym_cli.recipe.schema.computing import ClusterSpec
 from agentgym_cli.recipe.schema.learning import TrainSpec
 from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.verbs.devices import devices_of, shape_of
-from agentgym_cli.verbs.gpu_use import require_unused_gpus
 from agentgym_cli.verbs.machine import machine_memory
 from agentgym_cli.verbs.prepare import Prepared
 from agentgym_cli.verbs.verl_checkpoints import last_verl_checkpoint
@@ -71,8 +70,6 @@ def require_launchable(prepared: Prepared) -> None:
         desk_host(run.cluster)
     machine = look(prepared.folder.absolute(), rehearsal=rehearses(run))
     require_machine(run, machine, shape=shape, model=model, done=0 if found is None else found.step)
-    if run.cluster is not None:
-        require_unused_gpus(run.cluster)
 
 
 def require_machine(run: Run, machine: Machine, *, shape: ModelShape, model: Path | None, done: int = 0) -> None:

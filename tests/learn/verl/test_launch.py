@@ -17,8 +17,12 @@ NOTHING = "import time; time.sleep(600)"
 
 
 def left_running(mark: str, before: str = "") -> subprocess.Popen[bytes]:
-    """A process with a launch's mark that does nothing."""
-    return subprocess.Popen([sys.executable, "-c", before + NOTHING], env={MARK: mark})
+    """A process with a launch's mark that does nothing, once it is there."""
+    made = subprocess.Popen([sys.executable, "-c", f"{before}print(flush=True); {NOTHING}"], env={MARK: mark}, stdout=subprocess.PIPE)
+    assert made.stdout is not None
+    made.stdout.readline()
+    made.stdout.close()
+    return made
 
 
 def test_a_phase_may_take_ten_minutes_or_five_times_what_it_took() -> None:
@@ -86,7 +90,6 @@ async def test_only_processes_with_the_mark_are_ended() -> None:
     stubborn = left_running("m1", "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); ")
     other = left_running("m2")
     try:
-        await asyncio.sleep(0.3)
         assert sorted(processes_of("m1")) == sorted(each.pid for each in (*ours, stubborn))
         await end_all("m1", patience=0.3)
         assert [each.wait(timeout=10) for each in (*ours, stubborn)] == [-15, -15, -9]
