@@ -25,7 +25,7 @@ MOST: Mapping[str, int] = {
 """The largest of each size that is taken for meant: some ten times that of any published model."""
 FIELDS = tuple(name for name in MOST if name != "head_dim")
 _MOST_PARAMETERS = 10**14
-_NEEDED = "decoders with a gated MLP and two norms a layer are counted; another needs its parameters by hand (docs/capacity.md)"
+_NEEDED = "decoders with a gated MLP and two norms a layer are counted, by fields that docs/capacity.md lists; name a model of these families"
 _COMPLETE = "complete the model's config.json; docs/capacity.md says which fields are read"
 _LARGEST = 1024 * 1024
 _QWEN3_HEAD_DIM = 128

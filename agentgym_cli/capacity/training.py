@@ -74,6 +74,11 @@ class TrainingMemory:
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in ("resting", "host")}
 
 
+def host_of_machine(training: TrainingMemory | None, layout: Layout) -> int:
+    """Bytes in the memory of one machine, for all its GPUs that train."""
+    return 0 if training is None else training.host * min(layout.trainers, layout.per_machine)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _State:
     """Bytes that one network has on one device and in the host's memory."""

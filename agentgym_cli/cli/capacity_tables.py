@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
+from agentgym_cli.capacity.training import host_of_machine
 from agentgym_cli.cli.capacity_words import count, foreign, seconds, size_of
 from agentgym_cli.report.phrases import duration
 
@@ -58,18 +59,12 @@ def _budgets(found: Estimate) -> Table:
     table.add_row("policy, sampling", size_of(sampling.weights + sampling.working), _sizes(parts))
     each = f"{sampling.wanted:,} of {size_of(sampling.cache_per_sequence)}, at their longest"
     table.add_row("cache of episodes", size_of(sampling.cache), each)
-    host = _on_host(found)
+    host = host_of_machine(verdict.training, found.plan.layout)
     table.add_row("driver or process", size_of(verdict.reserved), f"beside it, {size_of(host)} of a machine's own memory" if host else "")
     if verdict.fits:
         busy = {name: value for name, value in found.step.busy.items() if value >= 0.005}
         table.add_row("phases of a step", seconds(found.step.total), _largest(busy, {name: seconds(value) for name, value in busy.items()}))
     return table
-
-
-def _on_host(found: Estimate) -> int:
-    """Bytes in the memory of one machine, for all its GPUs that train."""
-    layout, training = found.plan.layout, found.verdict.training
-    return 0 if training is None else training.host * min(layout.trainers, layout.per_machine)
 
 
 def _sizes(parts: Mapping[str, int]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agentgym_cli.capacity.service import TIME_ERROR
+from agentgym_cli.capacity.training import host_of_machine
 from agentgym_cli.capacity.verdict import MEMORY_ERROR
 from agentgym_cli.cli.capacity_tables import clock, hours, tables
 from agentgym_cli.cli.capacity_values import answer_values
@@ -16,9 +17,8 @@ if TYPE_CHECKING:
     from agentgym_cli.verbs.capacity import Answer, CapacityAnswer
     from agentgym_cli.verbs.estimate import Estimate
 
-_KEYS = {"env replicas": "env servers (env.replicas)", "devices": "GPUs (cluster.nodes)", "slots": "slots (engine.slots)"}
-"""What doubling can save a step's time, as a recipe's keys set it; the JSON has what each phase's own share would save."""
-_LOCAL_KEYS = {"env replicas": "env servers (env.replicas)", "slots": "slots (engine.slots)"}
+_KEYS = {"env replicas": "env servers (env.replicas)", "slots": "slots (engine.slots)"}
+"""What doubling can save a step's time beside GPUs, as a recipe's keys set it; the JSON has what each phase's own share would save."""
 _NOTE = 155
 """Most characters of a note; the JSON has all of it."""
 _MODEL = 100
@@ -79,9 +79,9 @@ def _lines(answer: CapacityAnswer) -> dict[str, list[str]]:
         lines["fits on"] = [_kinds(answer)]
     lines["cache"] = [_cache(main)]
     if verdict.fits:
-        lines |= {"bottleneck": [_bottleneck(main)], "time": [_time(main)], "cost": [_cost(answer)], "change": _changes(main)}
+        lines |= {"bottleneck": [_bottleneck(main)], "time": [_time(main)], "cost": [_cost(answer)], "change": _changes(answer)}
     else:
-        lines["change"] = [way.says for way in answer.changes] or ["nothing of what is known makes it fit; take a smaller model"]
+        lines["change"] = _ways(answer) or ["nothing of what is known makes it fit; take a smaller model"]
     return lines
 
 
@@ -128,9 +128,18 @@ def _each(rate: float, cost: float | None, gpu_hours: float, on_clock: float) ->
     return f"{amount} at {rate:.0%}"
 
 
-def _changes(found: Estimate) -> list[str]:
-    keys = _LOCAL_KEYS if found.plan.layout.local else _KEYS
-    best = sorted(((found.doublings[name], said) for name, said in keys.items() if found.doublings[name] > 0.01 * found.step.total), reverse=True)
+def _ways(answer: CapacityAnswer) -> list[str]:
+    """Each by itself makes it fit; with what it puts into a machine's own memory."""
+    now = host_of_machine(answer.main.verdict.training, answer.main.plan.layout)
+    beside = [f" ({size_of(way.host_bytes)} of a machine's own memory)" if way.host_bytes > now else "" for way in answer.changes]
+    return [f"{'or ' if place else ''}{way.says}{beside[place]}" for place, way in enumerate(answer.changes)]
+
+
+def _changes(answer: CapacityAnswer) -> list[str]:
+    found, more = answer.main, answer.twice_gpus
+    saves = [(found.doublings[name], said) for name, said in _KEYS.items()]
+    saves += [] if more is None else [(more.seconds, f"GPUs ({', '.join(more.keys)})")]
+    best = sorted((each for each in saves if each[0] > 0.01 * found.step.total), reverse=True)
     said = ["; ".join(f"twice the {name}: {seconds(saved)} less a step" for saved, name in best[:2]) or "nothing that a key doubles helps"]
     sizing, load = found.sizing, found.load
     if load.played:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import TypeAlias
 
 from agentgym_cli.capacity.gpus import GpuKind, gpu_kinds
+from agentgym_cli.capacity.training import host_of_machine
 from agentgym_cli.capacity.verdict import Plan, Verdict, judge
 from agentgym_cli.errors import RecipeError
 from agentgym_cli.learn.verl.settings import own_settings
@@ -18,6 +20,7 @@ from agentgym_cli.verbs.devices import layout_of
 from agentgym_cli.verbs.verl_place import keys_of
 from agentgym_cli.verbs.workload import plan_of
 
+_Chosen: TypeAlias = tuple[Change, ...]
 _MOST_TOGETHER = 4
 _MOST_WAYS = 3
 
@@ -31,6 +34,8 @@ class Way:
     """Keys that are set; empty for a larger kind of GPU alone."""
     gpu: str | None
     """Kind of GPU to ask for; None keeps it."""
+    host_bytes: int
+    """What one machine's own memory has to hold then."""
 
 
 def fitting_ways(run: Run, plan: Plan) -> tuple[Way, ...]:
@@ -39,13 +44,30 @@ def fitting_ways(run: Run, plan: Plan) -> tuple[Way, ...]:
         return ()
     changes = list(spreads(run, plan))
     sets = (_cheapest(run, plan, changes), _cheapest(run, plan, [*changes, *experiments(run, plan)]), _more_gpus(run, plan))
-    found = [_way(chosen) for chosen in dict.fromkeys(chosen for chosen in sets if chosen is not None)]
-    found += [way for way in (_larger_gpu(run, plan),) if way is not None]
-    return tuple(found[:_MOST_WAYS])
+    found = {way.overrides: way for way in (_way(run, plan, chosen) for chosen in sets if chosen is not None)}
+    larger = _larger_gpu(run, plan, () if found else (changes, [*changes, *experiments(run, plan)]))
+    return tuple([*found.values(), *([larger] if larger is not None else [])][:_MOST_WAYS])
 
 
-def _way(chosen: tuple[str, ...]) -> Way:
-    return Way(says=" ".join(map(_quoted, chosen)), overrides=chosen, gpu=None)
+def _way(run: Run, plan: Plan, chosen: _Chosen, kind: GpuKind | None = None) -> Way:
+    overrides = tuple(override for change in chosen for override in change.overrides)
+    changed = _changed(run, chosen)
+    weighed = judge(plan_of(changed, plan.shape, kind or plan.kind, layout_of(changed)))
+    says = " ".join(map(_quoted, overrides))
+    if kind is not None:
+        says = f"{plan.layout.devices} x {kind.name} (--gpu {kind.name}{' ' if says else ''}{says})"
+    return Way(
+        says=says,
+        overrides=overrides,
+        gpu=None if kind is None else kind.name,
+        host_bytes=host_of_machine(weighed.training, layout_of(changed)),
+    )
+
+
+def _changed(run: Run, chosen: _Chosen) -> Run:
+    for change in chosen:
+        run = with_keys(run, change.keys)
+    return run
 
 
 def _quoted(override: str) -> str:
@@ -53,26 +75,24 @@ def _quoted(override: str) -> str:
     return f"'{override}'" if " " in override else override
 
 
-def _cheapest(run: Run, plan: Plan, changes: Sequence[Change]) -> tuple[str, ...] | None:
+def _cheapest(run: Run, plan: Plan, changes: Sequence[Change]) -> _Chosen | None:
     """The cheapest set of changes that makes it fit."""
     for chosen in sorted(_sets(changes), key=lambda chosen: (sum(change.price for change in chosen), len(chosen))):
         if _fits(run, plan, chosen):
-            return tuple(override for change in chosen for override in change.overrides)
+            return chosen
     return None
 
 
-def _sets(changes: Sequence[Change]) -> Iterator[tuple[Change, ...]]:
+def _sets(changes: Sequence[Change]) -> Iterator[_Chosen]:
     for size in range(1, min(_MOST_TOGETHER, len(changes)) + 1):
         for chosen in combinations(changes, size):
             if not any(one.excludes(other) for one, other in combinations(chosen, 2)):
                 yield chosen
 
 
-def _fits(run: Run, plan: Plan, chosen: Iterable[Change]) -> bool:
+def _fits(run: Run, plan: Plan, chosen: _Chosen) -> bool:
     """Whether a run with these changes is possible and fits the plan's kind of device."""
-    changed = run
-    for change in chosen:
-        changed = with_keys(changed, change.keys)
+    changed = _changed(run, chosen)
     verdict = _weighed(changed, plan, plan.kind)
     return verdict is not None and verdict.fits and next(broken_rules(changed), None) is None and _takes(changed)
 
@@ -94,7 +114,7 @@ def _weighed(run: Run, plan: Plan, kind: GpuKind) -> Verdict | None:
         return None
 
 
-def _more_gpus(run: Run, plan: Plan) -> tuple[str, ...] | None:
+def _more_gpus(run: Run, plan: Plan) -> _Chosen | None:
     """The fewest GPUs of the same kind, with the policy spread over several of them where that is needed; with another experiment where they alone
     are never enough."""
     for others in ([], list(experiments(run, plan))):
@@ -102,16 +122,22 @@ def _more_gpus(run: Run, plan: Plan) -> tuple[str, ...] | None:
             wider = list(spreads(with_keys(run, larger.keys), plan))
             for beside in ([()] if not others else []) + [(change,) for change in wider + others]:
                 if _fits(run, plan, (larger, *beside)):
-                    return tuple(override for change in (larger, *beside) for override in change.overrides)
+                    return (larger, *beside)
     return None
 
 
-def _larger_gpu(run: Run, plan: Plan) -> Way | None:
-    """The smallest kind of GPU that holds it, in the same number."""
+def _larger_gpu(run: Run, plan: Plan, beside: Sequence[Sequence[Change]]) -> Way | None:
+    """The smallest kind of GPU that holds it, in the same number: as it is, else with the cheapest set of the first of ``beside`` that helps."""
     if plan.layout.local or plan.kind.name == "cpu":
         return None
-    for kind in gpu_kinds().values():
-        verdict = _weighed(run, plan, kind) if kind.memory > plan.kind.memory else None
+    kinds = [kind for kind in gpu_kinds().values() if kind.memory > plan.kind.memory]
+    for kind in kinds:
+        verdict = _weighed(run, plan, kind)
         if verdict is not None and verdict.fits:
-            return Way(says=f"{plan.layout.devices} x {kind.name} (--gpu {kind.name})", overrides=(), gpu=kind.name)
+            return _way(run, plan, (), kind)
+    for tried in beside:
+        for kind in kinds:
+            chosen = _cheapest(run, replace(plan, kind=kind), tried)
+            if chosen is not None:
+                return _way(run, plan, chosen, kind)
     return None

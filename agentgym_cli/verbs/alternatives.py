@@ -46,6 +46,28 @@ def alternatives_of(run: Run, main: Estimate, evaluated: Mapping[str, int], pric
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TwiceGpus:
+    """The same run on twice as many GPUs of its kind."""
+
+    keys: tuple[str, ...]
+    """Keys of the recipe that are set otherwise."""
+    seconds: float
+    """What a step takes less; negative where it takes longer."""
+
+
+def twice_the_gpus(run: Run, main: Estimate, measured: Evidence | None) -> TwiceGpus | None:
+    """What twice the GPUs save; None where the recipe's rules forbid them, and for an engine of one process."""
+    other = None if main.plan.layout.local else _with_gpus(run, 2 * main.plan.layout.devices)
+    if other is None or other.cluster is None or run.cluster is None:
+        return None
+    plan = plan_of(other, main.plan.shape, main.plan.kind, layout_of(other))
+    found = estimate(other, plan, measured=measured, evaluated={}, prices=Prices())
+    more, now = other.cluster, run.cluster
+    changed = {"cluster.nodes": more.nodes != now.nodes, "cluster.gpus_per_node": more.gpus_per_node != now.gpus_per_node}
+    return TwiceGpus(keys=tuple(key for key, differs in changed.items() if differs), seconds=main.step.total - found.step.total)
+
+
 def _found(run: Run, main: Estimate) -> Iterator[_Elsewhere]:
     layout, kind = main.plan.layout, main.plan.kind
     count, parallel = layout.devices, layout.tensor_parallel

@@ -22,7 +22,7 @@ from agentgym_cli.recipe.resolve import Resolved, resolve
 from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.recipe.tasks import MissingLists, select_tasks
 from agentgym_cli.verbs.advice import Way, fitting_ways
-from agentgym_cli.verbs.alternatives import Alternative, alternatives_of
+from agentgym_cli.verbs.alternatives import Alternative, TwiceGpus, alternatives_of, twice_the_gpus
 from agentgym_cli.verbs.deviceless import ServedAnswer, is_served, plan_served
 from agentgym_cli.verbs.devices import devices_of, gpus_wanted, keys_of, shape_of
 from agentgym_cli.verbs.estimate import Estimate, estimate, evaluation_stage
@@ -83,6 +83,8 @@ class CapacityAnswer:
     kinds: tuple[tuple[str, Verdict], ...]
     """The same number of every kind of GPU that is known; empty for one process."""
     alternatives: tuple[Alternative, ...]
+    twice_gpus: TwiceGpus | None
+    """None where twice as many are not possible."""
     per_success: tuple[PerSuccess, ...]
     notes: tuple[str, ...]
     """What was not counted, and why."""
@@ -168,11 +170,13 @@ def _estimated(question: Question, resolved: Resolved) -> CapacityAnswer:
         changes=fitting_ways(run, plan),
         kinds=() if layout.local else tuple((name, judge(replace(plan, kind=other))) for name, other in gpu_kinds().items()),
         alternatives=others,
+        twice_gpus=twice_the_gpus(run, main, evidence),
         per_success=per_success(main.total, rates) if main.load.played else (),
         notes=(
             *notes,
             *_verls_keys(run),
             *_no_settings(run, others),
+            *_played_ahead(run),
             *_on_a_gpu(run, question),
             *_compared(measured),
             *_cut_short(run, measured),
@@ -225,6 +229,13 @@ def _verls_keys(run: Run) -> tuple[str, ...]:
     if said.pass_tokens is not None and said.pass_tokens < context:
         notes.append(f"verl ends a run at its first trajectory of more than the {said.pass_tokens:,} tokens of a pass; a context has {context:,}")
     return tuple(notes)
+
+
+def _played_ahead(run: Run) -> tuple[str, ...]:
+    """That steps which play beside updates are counted as if they did not."""
+    if run.cluster is None or not run.cluster.max_staleness:
+        return ()
+    return ("cluster.max_staleness: each step's episodes are counted before its update; played ahead, a step may take less",)
 
 
 def _cut_short(run: Run, measured: Measured | None) -> tuple[str, ...]:

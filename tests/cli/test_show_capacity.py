@@ -15,6 +15,7 @@ from agentgym_cli.cli.capacity_values import UNITS, answer_values
 from agentgym_cli.cli.capacity_words import count, seconds, size_of
 from agentgym_cli.cli.commands import app
 from agentgym_cli.cli.show_capacity import show_capacity
+from agentgym_cli.verbs.advice import Way
 from agentgym_cli.verbs.capacity import CapacityAnswer, Question, estimate_capacity
 
 TEXTCRAFT = "recipes/textcraft_grpo.yaml"
@@ -76,7 +77,7 @@ def test_what_would_be_enough_is_told_in_whole_words(answer: CapacityAnswer, cap
     assert "a policy that never waits: 1 env server (has 1), 329 episodes at work at once (a step has 256)" in text
     assert "worlds that never wait: no number of copies is enough, since they answer faster than all episodes can ask" in text
     assert "4 train, 4 sample: not a setting of engine verl" in text
-    assert "change twice the GPUs (cluster.nodes): 25.9 s less a step a policy" in text
+    assert "change twice the GPUs (cluster.nodes): 27.5 s less a step a policy" in text
     slow = estimate_capacity(Question(recipe=TEXTCRAFT, overrides=("profile=laptop", "env.dialect=sciworld", "engine.slots=32")))
     text = " ".join(" ".join(printed(slow, capsys)).split())
     assert "(engine.slots lets 32 play)" in text and "worlds that never wait: 1 copy of the policy (has 1)" in text
@@ -119,6 +120,12 @@ def test_what_does_not_fit_has_no_times(capsys: pytest.CaptureFixture[str]) -> N
     assert (values["fits"], values["step_seconds"], values["total"]["seconds"], values["per_success"]) == (False, None, None, [])
 
 
+def test_ways_to_fit_are_told_apart_with_what_a_machine_has_to_hold(capsys: pytest.CaptureFixture[str]) -> None:
+    # Of 7,615,616,512 numbers: weights, gradients, moments and a reference, 4 + 4 + 8 + 4 bytes each, are 141.9 GiB.
+    text = " ".join(" ".join(printed(estimate_capacity(Question(recipe=TEXTCRAFT, gpu="rtx4090-24g", gpus=1)), capsys)).split())
+    assert "cluster.offload=streamed (141.9 GiB of a machine's own memory) or 1 x b200-180g (--gpu b200-180g) on one" in text
+
+
 def test_json_has_every_budget_and_every_stage(answer: CapacityAnswer, capsys: pytest.CaptureFixture[str]) -> None:
     show_capacity(answer, as_json=True)
     values = json.loads(capsys.readouterr().out)
@@ -145,7 +152,8 @@ def numbers(value: object, above: tuple[str, ...] = ()) -> Iterator[tuple[str, .
 def test_every_number_of_the_json_has_a_unit(answer: CapacityAnswer) -> None:
     planned = estimate_capacity(Question(recipe=TEXTCRAFT, gpu="h100-80g", gpus=8, width=0.1, gap=0.1, gpu_price=1.0))
     simulated = SimulatedSteps(**{field.name: 1.0 for field in fields(SimulatedSteps)})  # type: ignore[arg-type]
-    values = answer_values(replace(planned, simulated=((10, simulated),)))
+    way = Way(says="a=1", overrides=("a=1",), gpu=None, host_bytes=1)
+    values = answer_values(replace(planned, simulated=((10, simulated),), changes=(way,)))
     found = set(numbers(values))
     assert len(found) > 100
     assert [path for path in found if not any(key in UNITS for key in path)] == []

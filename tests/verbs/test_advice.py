@@ -47,6 +47,14 @@ def test_every_setting_that_is_advised_makes_it_fit(overrides: tuple[str, ...], 
             assert tuple(shlex.split(way.says)) == way.overrides
 
 
+@pytest.mark.slow
+def test_settings_and_a_larger_kind_together_are_found_where_neither_is_enough() -> None:
+    # 405,853,388,800 numbers in bfloat16 are 94.5 GiB on each of eight GPUs: more than 79.1, less than 139.8.
+    (way,) = asked("profile=gpu", "policy.model.path=Llama-3.1-405B", gpu="h100-80g").changes
+    assert way.gpu == "h200-141g" and "cluster.tensor_parallel=8" in way.overrides
+    assert asked("profile=gpu", "policy.model.path=Llama-3.1-405B", *way.overrides, gpu=way.gpu).fits
+
+
 def ways(*overrides: str, gpu: str | None = None, gpus: int | None = None) -> list[Way]:
     return list(asked(*overrides, gpu=gpu, gpus=gpus).changes)
 
