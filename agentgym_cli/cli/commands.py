@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
@@ -106,7 +107,7 @@ def train(
 
     request = Request(
         target=recipe,
-        overrides=[*(overrides or []), *([] if ray_address is None else [f"cluster.ray_address={ray_address}"])],
+        overrides=[*(overrides or []), *([] if ray_address is None else [f"cluster.ray_address={json.dumps(ray_address)}"])],
         resume=resume,
         runs_dir=runs_dir,
         database=store,

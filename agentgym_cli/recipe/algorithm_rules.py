@@ -23,8 +23,6 @@ def algorithm_rules(run: Run) -> Iterator[Finding]:
     if not isinstance(algorithm, OnlineSpec):
         yield from _unpaid(run, run.train)
         return
-    if not isinstance(algorithm, OnlineSpec):
-        return
     yield from _kl(algorithm)
     yield from _clips(algorithm)
     if isinstance(algorithm, ReinforcePlusPlusSpec):

@@ -51,14 +51,19 @@ def require_servable(run: Run, model: ServedModel) -> None:
     _require_model(run, run.cluster, model)
 
 
-def require_judged(prepared: Prepared) -> None:
-    """The same for a run that learns demonstrations: its model is served before and after. A rehearsal's model is made later."""
+def require_model_files(prepared: Prepared) -> None:
+    """The model that a launch trains and vLLM samples from, looked at before it. A rehearsal's model is made later.
+
+    Raises:
+        LockError: demonstrations are learned and evaluated, and vLLM is not installed.
+        PolicyError: the folder lacks something, or does not fit tokenizer, budgets or GPUs.
+    """
     run = prepared.run
-    if run.train is None or not isinstance(run.train.algorithm, SftSpec) or not prepared.evaluation_tasks:
-        return
-    require_vllm(run)
+    assert run.train is not None and run.cluster is not None, "only runs that train are launched"
+    if isinstance(run.train.algorithm, SftSpec) and prepared.evaluation_tasks:
+        require_vllm(run)
     if not rehearses(run):
-        require_servable(run, ServedModel(folder=prepared.model_folder, tokenizer=prepared.tokenizer_folder, step=0))
+        _require_model(run, run.cluster, ServedModel(folder=prepared.model_folder, tokenizer=prepared.tokenizer_folder, step=0))
 
 
 def require_vllm(run: Run) -> None:

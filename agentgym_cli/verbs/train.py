@@ -30,7 +30,7 @@ from agentgym_cli.verbs.recorder import Recorder
 from agentgym_cli.verbs.request import Request
 from agentgym_cli.verbs.schedules import evaluation_schedule
 from agentgym_cli.verbs.segment import Finished, hold, open_segment
-from agentgym_cli.verbs.served_checks import require_judged
+from agentgym_cli.verbs.served_checks import require_model_files
 from agentgym_cli.verbs.stored import Stored, read_stored
 from agentgym_cli.verbs.turns import turn_tokens
 from agentgym_cli.verbs.verl_checks import require_launchable
@@ -79,7 +79,7 @@ def _require_launch(prepared: Prepared, held: ExitStack) -> None:
     if prepared.run.cluster is not None:
         held.enter_context(claimed_gpus(prepared.run.cluster))
     require_ray(prepared.run)
-    require_judged(prepared)
+    require_model_files(prepared)
 
 
 def _on_verl(prepared: Prepared, spec: TrainSpec, stored: Stored, estimate: Estimate | None, progress: Progress) -> Finished:

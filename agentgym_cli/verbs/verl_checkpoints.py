@@ -64,9 +64,14 @@ def _read(folder: Path, step: int, digest: str) -> VerlCheckpoint | None:
         return None
     except (OSError, ValueError) as err:
         raise TrainerError(f"{place}: expected the digest of a checkpoint, got: {err}", f"remove {folder} to go on from the one before") from err
+    if not isinstance(document, dict) or type(document.get("ranks")) is not int or not isinstance(document.get("shards", SHARDS), str):
+        raise TrainerError(
+            f"{place}: expected digest, step, ranks and shards of a checkpoint, got {str(document)[:200]}",
+            f"remove {folder} to go on from the one before",
+        )
     if document.get("digest") != digest or document.get("step") != step:
         raise TrainerError(f"{place}: expected a checkpoint of this run at step {step}, got another's", "resume the run in its own folder")
-    shards = folder / str(document.get("shards", SHARDS))
+    shards = folder / document.get("shards", SHARDS)
     if not shards.is_dir():  # what verl.trainer.max_actor_ckpt_to_keep removes: the shards, not their folder
         return None
-    return VerlCheckpoint(folder=folder, step=step, ranks=int(document["ranks"]), shards=shards)
+    return VerlCheckpoint(folder=folder, step=step, ranks=document["ranks"], shards=shards)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import shutil
 import socket
 from dataclasses import dataclass
@@ -13,8 +14,8 @@ from agentgym_cli.capacity.training import training_memory
 from agentgym_cli.errors import LockError, PolicyError, TrainerError
 from agentgym_cli.recipe.data import try_find
 from agentgym_cli.recipe.lock import installed_version
-from agentgym_cli.recipe.profiles import GpuSurvey, survey_gpus
-from agentgym_cli.recipe.resolve import whole_environment
+from agentgym_cli.recipe.profiles import GpuSurvey
+from agentgym_cli.recipe.resolve import visible_gpus, whole_environment
 from agentgym_cli.recipe.schema.algorithms import PpoSpec, SftSpec
 from agentgym_cli.recipe.schema.computing import ClusterSpec
 from agentgym_cli.recipe.schema.learning import TrainSpec
@@ -22,6 +23,7 @@ from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.verbs.devices import devices_of, shape_of
 from agentgym_cli.verbs.machine import machine_memory
 from agentgym_cli.verbs.prepare import Prepared
+from agentgym_cli.verbs.ray_checks import CPUS_BESIDE, CPUS_PER_GPU
 from agentgym_cli.verbs.verl_checkpoints import last_verl_checkpoint
 from agentgym_cli.verbs.verl_place import FOLDER, rehearses
 from agentgym_cli.verbs.workload import plan_of
@@ -31,6 +33,9 @@ NEEDED_SHARED_MIB = {True: 256, False: 4096}
 """For weights on their way to vLLM and for Ray's objects: in a rehearsal, and with real weights."""
 BYTES_PER_WEIGHT, BYTES_OF_MOMENTS = 4, 8
 """Of one checkpoint: weights and the two moments of AdamW, each in float32; what is frozen below adapters has no moments."""
+
+COUNTED_CPUS = "ray_kwargs.ray_init.num_cpus"
+"""verl's key of how many CPUs its Ray counts, whatever there are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +50,8 @@ class Machine:
     """Free where the run's folder is."""
     memory_bytes: int
     """Of the machine itself, as far as this process may take it."""
+    cpus: int
+    """Of the machine, as Ray counts them."""
 
 
 def look(folder: Path, *, rehearsal: bool) -> Machine:
@@ -52,11 +59,12 @@ def look(folder: Path, *, rehearsal: bool) -> Machine:
     place = next(each for each in (folder, *folder.parents) if each.exists())
     shared = shutil.disk_usage(SHARED_MEMORY).total / 1024**2 if SHARED_MEMORY.is_dir() else None
     return Machine(
-        gpus=GpuSurvey(memory_mib=(), why_none="a rehearsal") if rehearsal else survey_gpus(None),
+        gpus=GpuSurvey(memory_mib=(), why_none="a rehearsal") if rehearsal else visible_gpus(),
         flash_attention=installed_version("flash-attn") is not None,
         shared_mib=shared,
         disk_bytes=shutil.disk_usage(place).free,
         memory_bytes=machine_memory(),
+        cpus=os.cpu_count() or 1,
     )
 
 
@@ -81,7 +89,7 @@ def require_machine(run: Run, machine: Machine, *, shape: ModelShape, model: Pat
         done: step of the checkpoint that the run goes on from.
 
     Raises:
-        TrainerError: GPUs, memory, shared memory or disk.
+        TrainerError: GPUs, CPUs, memory, shared memory or disk.
         LockError: no flash attention.
         PolicyError: no model.
     """
@@ -94,6 +102,7 @@ def require_machine(run: Run, machine: Machine, *, shape: ModelShape, model: Pat
     if cluster.ray_address is None:
         _require_one_machine(cluster)
         require_gpus(cluster, machine.gpus)
+        _require_cpus(run, cluster, machine)
         _require_host(run, machine, shape)
     if cluster.nodes > 1 and run.env.urls is None:
         raise TrainerError(
@@ -108,6 +117,20 @@ def require_machine(run: Run, machine: Machine, *, shape: ModelShape, model: Pat
             f"hf download {name} --local-dir DIR, then policy.model.path=DIR",
         )
     _require_disk(run, machine, shape, done=done)
+
+
+def _require_cpus(run: Run, cluster: ClusterSpec, machine: Machine) -> None:
+    """A Ray of the run's own waits without end for CPUs that it does not count. Demonstrations are learned without Ray."""
+    if run.train is not None and isinstance(run.train.algorithm, SftSpec):
+        return
+    said = [text for key, _, text in (override.partition("=") for override in cluster.verl) if key == COUNTED_CPUS]
+    counted = int(said[-1]) if said and said[-1].isdecimal() else machine.cpus
+    needed = CPUS_PER_GPU * cluster.gpus + CPUS_BESIDE[False]
+    if counted < needed:
+        raise TrainerError(
+            f"cluster.gpus_per_node: expected {needed} CPUs beside {cluster.gpus} GPUs, as Ray counts them, got {counted}",
+            f"verl.{COUNTED_CPUS}={needed} has Ray count as many as verl asks for; fewer real ones are slower",
+        )
 
 
 def _require_host(run: Run, machine: Machine, shape: ModelShape) -> None:

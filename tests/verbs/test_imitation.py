@@ -25,7 +25,7 @@ from agentgym_cli.verbs.imitation import Learning
 from agentgym_cli.verbs.prepare import Prepared
 from agentgym_cli.verbs.progress import Silent
 from agentgym_cli.verbs.recorder import Recorder
-from agentgym_cli.verbs.served_checks import ServedModel, require_judged
+from agentgym_cli.verbs.served_checks import ServedModel, require_model_files
 from agentgym_cli.verbs.spoken import spoken_dialect
 from agentgym_cli.verbs.stored import Stored
 from agentgym_cli.verbs.verl_checkpoints import VerlCheckpoint, last_verl_checkpoint
@@ -226,6 +226,6 @@ def test_a_run_that_could_not_be_evaluated_is_refused_before_it_starts(monkeypat
     frozen = freeze(resolve("textcraft_grpo.yaml", RECIPE))
     prepared: Any = SimpleNamespace(run=frozen.run, evaluation_tasks={"test": ()})
     with pytest.raises(LockError, match="engine verl: expected vllm to be installed, got none"):
-        require_judged(prepared)
+        require_model_files(prepared)
     prepared.evaluation_tasks = {}
-    require_judged(prepared)
+    require_model_files(prepared)

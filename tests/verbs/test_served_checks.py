@@ -6,6 +6,8 @@ import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -14,7 +16,7 @@ from agentgym_cli.recipe.resolve import resolve
 from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.verbs import served_checks
 from agentgym_cli.verbs.served import serving_of
-from agentgym_cli.verbs.served_checks import ServedModel, require_servable, weights_digest
+from agentgym_cli.verbs.served_checks import ServedModel, require_model_files, require_servable, weights_digest
 from tests.verbs.served_models import model_folder
 
 
@@ -115,3 +117,12 @@ def test_weights_in_one_file_have_its_digest_and_in_several_one_of_all(tmp_path:
     one, two = (hashlib.sha256(text).hexdigest() for text in (b"weights", b"more"))
     together = f'{{"model.safetensors":"{one}","more.safetensors":"{two}"}}'
     assert weights_digest(place) == hashlib.sha256(together.encode()).hexdigest()
+
+
+def test_a_model_without_weights_is_refused_before_a_launch(tmp_path: Path) -> None:
+    place = model_folder(tmp_path / "m", max_position_embeddings=32768)
+    prepared: Any = SimpleNamespace(run=run_of(profile="gpu"), evaluation_tasks={}, model_folder=place, tokenizer_folder=place)
+    require_model_files(prepared)
+    (place / "model.safetensors").unlink()
+    with pytest.raises(PolicyError, match=r"expected weights \(\*\.safetensors\), got none"):
+        require_model_files(prepared)

@@ -46,9 +46,10 @@ def test_one_of_another_run_or_step_is_refused(tmp_path: Path, document: dict[st
         last_verl_checkpoint(tmp_path, digest="d")
 
 
-def test_a_broken_file_says_what_to_do(tmp_path: Path) -> None:
-    (checkpoint(tmp_path, 3) / "agentgym.json").write_text("{")
-    with pytest.raises(TrainerError, match="expected the digest of a checkpoint") as refused:
+@pytest.mark.parametrize("text", ["{", "[]", "3", '{"digest": "d", "step": 3}', '{"digest": "d", "step": 3, "ranks": "x"}'])
+def test_a_broken_file_says_what_to_do(tmp_path: Path, text: str) -> None:
+    (checkpoint(tmp_path, 3) / "agentgym.json").write_text(text)
+    with pytest.raises(TrainerError, match=r"agentgym\.json: expected .*digest.* of a checkpoint") as refused:
         last_verl_checkpoint(tmp_path, digest="d")
     assert refused.value.hint is not None and "go on from the one before" in refused.value.hint
 

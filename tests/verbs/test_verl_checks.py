@@ -16,7 +16,9 @@ from agentgym_cli.recipe.schema.run import Run
 from agentgym_cli.verbs.verl_checks import Machine, desk_host, look, require_machine, require_same_ranks
 
 GIB = 1024**3
-EIGHT = Machine(gpus=GpuSurvey(memory_mib=(81559,) * 8), flash_attention=True, shared_mib=65536.0, disk_bytes=1200 * GIB, memory_bytes=128 * GIB)
+EIGHT = Machine(
+    gpus=GpuSurvey(memory_mib=(81559,) * 8), flash_attention=True, shared_mib=65536.0, disk_bytes=1200 * GIB, memory_bytes=128 * GIB, cpus=35
+)
 KNOWN = find_known("Qwen/Qwen2.5-7B-Instruct")
 assert KNOWN is not None
 MODEL = Path("/models/qwen")
@@ -42,6 +44,8 @@ def test_eight_gpus_of_80_gib_carry_the_recipe() -> None:
         (replace(EIGHT, flash_attention=False), LockError, "expected flash-attn to be installed"),
         # A reference of 7,615,616,512 numbers in float32.
         (replace(EIGHT, memory_bytes=27 * GIB), TrainerError, r"expected 28 GiB of memory beside the GPUs for it and a reference, got 27 GiB"),
+        # Three beside each GPU, and eleven more.
+        (replace(EIGHT, cpus=34), TrainerError, "expected 35 CPUs beside 8 GPUs, as Ray counts them, got 34"),
         (replace(EIGHT, shared_mib=64.0), TrainerError, "expected 4096 MiB of shared memory, got 64 MiB"),
         # 7,615,616,512 parameters of 12 bytes are 85.1 GiB: the two that are kept, and the one being written.
         (replace(EIGHT, disk_bytes=200 * GIB), TrainerError, "expected 255 GiB free for 3 checkpoints, got 200 GiB"),
@@ -106,6 +110,27 @@ def test_workers_reach_the_launcher_on_the_way_to_their_cluster(monkeypatch: pyt
             desk_host(ClusterSpec(gpus_per_node=8, ray_address=address))
 
 
+def test_ray_may_count_more_cpus_than_there_are() -> None:
+    require_machine(run_of("verl.ray_kwargs.ray_init.num_cpus=35"), replace(EIGHT, cpus=8), shape=KNOWN.shape, model=MODEL)
+    with pytest.raises(TrainerError, match="got 34"):
+        require_machine(run_of("verl.ray_kwargs.ray_init.num_cpus=34"), EIGHT, shape=KNOWN.shape, model=MODEL)
+
+
+def test_demonstrations_are_learned_without_ray_and_its_cpus() -> None:
+    sft = "train.algorithm={kind: sft, demonstrations: [{kind: oracle, count: 64}]}"
+    run = run_of(sft, "train.updates_per_step=1", "train.learning_rate=1e-5")
+    require_machine(run, replace(EIGHT, cpus=2), shape=KNOWN.shape, model=MODEL)
+
+
+def test_gpus_that_a_launch_would_not_see_do_not_count(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    smi = tmp_path / "nvidia-smi"
+    smi.write_text("#!/bin/sh\nfor each in 0 1 2 3; do echo GPU-$each, 81559, H100; done\n")
+    smi.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,2")
+    assert look(tmp_path, rehearsal=False).gpus.memory_mib == (81559, 81559)
+
+
 def test_a_critic_has_no_other_attention() -> None:
     ppo = "train.algorithm={kind: ppo, critic_learning_rate: 1e-5}"
     other = run_of(ppo, "verl.actor_rollout_ref.model.override_config.attn_implementation=sdpa", "train.keep_checkpoints=1")
@@ -130,7 +155,7 @@ def test_attention_may_be_another_one() -> None:
 
 
 def test_a_rehearsal_needs_shared_memory_alone() -> None:
-    bare = Machine(gpus=GpuSurvey(memory_mib=(), why_none="none"), flash_attention=False, shared_mib=300.0, disk_bytes=0, memory_bytes=0)
+    bare = Machine(gpus=GpuSurvey(memory_mib=(), why_none="none"), flash_attention=False, shared_mib=300.0, disk_bytes=0, memory_bytes=0, cpus=1)
     require_machine(run_of(profile="rehearsal"), bare, shape=KNOWN.shape, model=None)
     with pytest.raises(TrainerError, match="expected 256 MiB of shared memory, got 64 MiB"):
         require_machine(run_of(profile="rehearsal"), replace(bare, shared_mib=64.0), shape=KNOWN.shape, model=None)

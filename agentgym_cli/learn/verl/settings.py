@@ -47,8 +47,8 @@ def own_settings(cluster: ClusterSpec, keys: Keys = REINFORCING) -> tuple[Settin
             raise RecipeError(f"cluster.verl[{number}]: {problem}", "agentgym train RECIPE --show-verl prints every key that is set")
         if key in keys.unread:
             raise RecipeError(f"cluster.verl[{number}]: expected a key that changes something, got {key!r}, which nothing reads here", "leave it out")
-        if key in keys.reserved:
-            field = keys.reserved[key]
+        if (hung := next((name for name in keys.reserved if name == key or name.startswith(f"{key}.")), None)) is not None:
+            field = keys.reserved[hung]
             hint = "leave it to the launch" if field is None else f"{field} says it in the recipe"
             raise RecipeError(f"cluster.verl[{number}]: expected a key that schedule and records do not hang on, got {key!r}", hint)
         found.append(Setting(key=key, value=Verbatim(text), source=f"cluster.verl[{number}]"))

@@ -154,16 +154,28 @@ def test_a_key_that_verl_does_not_know_is_refused_before_anything_starts() -> No
 
 @pytest.mark.parametrize("key", sorted(RESERVED))
 def test_what_schedule_and_records_hang_on_is_no_key_to_choose(key: str) -> None:
-    assert key in known_keys()
+    assert unknown(key, known_keys()) is None
     with pytest.raises(RecipeError, match=rf"cluster\.verl\[0\]: expected a key that schedule and records do not hang on, got '{re.escape(key)}'"):
         own_settings(ClusterSpec(gpus_per_node=8, verl=(f"{key}=1",)))
+
+
+def test_a_section_that_holds_such_a_key_is_none_either() -> None:
+    with pytest.raises(RecipeError, match=r"schedule and records do not hang on, got 'ray_kwargs\.ray_init'") as refused:
+        own_settings(ClusterSpec(gpus_per_node=8, verl=("ray_kwargs.ray_init={address:auto}",)))
+    assert refused.value.hint == "cluster.ray_address says it in the recipe"
 
 
 def test_the_field_that_says_the_same_is_named_and_is_one() -> None:
     with pytest.raises(RecipeError) as refused:
         own_settings(ClusterSpec(gpus_per_node=8, verl=("trainer.default_local_dir=/big",)))
     assert refused.value.hint == "store.runs_dir says it in the recipe"
-    sources = {source for _, source in table()} | {"tasks.train", "train.keep_checkpoints", "store.runs_dir", "evaluation.every"}
+    sources = {source for _, source in table()} | {
+        "tasks.train",
+        "train.keep_checkpoints",
+        "store.runs_dir",
+        "evaluation.every",
+        "cluster.ray_address",
+    }
     assert {field for field in RESERVED.values() if field is not None} <= sources
 
 

@@ -19,6 +19,7 @@ IMITATING = Keys(
         "data.train_files": "train.algorithm.demonstrations",
         "data.val_files": "tasks.evaluation",
         "engine.forward_only": None,
+        "model.path": "policy.model.path",
         "optim.total_training_steps": "train.steps",
         "trainer.default_local_dir": "store.runs_dir",
         "trainer.device": None,
