@@ -115,7 +115,7 @@ def evaluation_table(plan: EvaluationPlan) -> Table:
     """Sizes of an evaluation for what was asked for."""
     source = "assumed" if plan.rate_from == "assumed" else "measured"
     table = _table(f"evaluation at {plan.rate:.0%}, {source}", "samples", "tasks", "clock", "GPU-h", "cost")
-    kinds = [(f"interval {plan.width or 0:.3g} wide", plan.for_width), (f"difference {plan.gap or 0:.3g}", plan.for_gap)]
+    kinds = [(f"interval {plan.width or 0:.3g} wide", plan.for_width), (f"difference {plan.gap or 0:.3g}, each policy", plan.for_gap)]
     for name, sizes in (*kinds, ("  on the same tasks", plan.for_gap_paired)):
         for size in sizes:
             spent = ("n/a",) * 3 if size.stage is None else (_stage(size.stage)[1], *_stage(size.stage)[2::3])

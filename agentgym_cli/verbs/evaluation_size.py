@@ -45,9 +45,9 @@ class EvaluationPlan:
     gap: float | None
     for_width: tuple[Size, ...]
     for_gap: tuple[Size, ...]
-    """Two policies on different tasks."""
+    """Two policies on different tasks; sizes are of each of them."""
     for_gap_paired: tuple[Size, ...]
-    """Two policies on the same tasks."""
+    """Two policies on the same tasks; sizes are of each of them."""
     tasks: int
     """Tasks that the recipe's splits have."""
 

@@ -126,6 +126,13 @@ def test_ways_to_fit_are_told_apart_with_what_a_machine_has_to_hold(capsys: pyte
     assert "cluster.offload=streamed (141.9 GiB of a machine's own memory) or 1 x b200-180g (--gpu b200-180g) on one" in text
 
 
+def test_a_difference_says_that_its_episodes_are_of_each_policy(capsys: pytest.CaptureFixture[str]) -> None:
+    # z = 1.96 and 0.8416: (1.96 + 0.8416)^2 x 2 x 0.25 / 0.1^2 = 392.4 episodes of each of two policies
+    found = estimate_capacity(Question(recipe=TEXTCRAFT, overrides=("profile=laptop",), gap=0.1))
+    rows = [line.split("  ") for line in printed(found, capsys) if line.startswith("difference")]
+    assert rows[0][0] == "difference 0.1, each policy" and "393" in [cell.strip() for cell in rows[0]]
+
+
 def test_json_has_every_budget_and_every_stage(answer: CapacityAnswer, capsys: pytest.CaptureFixture[str]) -> None:
     show_capacity(answer, as_json=True)
     values = json.loads(capsys.readouterr().out)
