@@ -66,12 +66,16 @@ def use_of(stored: Stored, found: Measured, *, planned: Run, folders: Sequence[P
     keys = _different(stored.run, planned)
     served = planned.train is None and planned.evaluation.policy == "endpoint"
     worlds = _under(keys, WORLDS) + ([] if (stored.run.env.urls is None) is (planned.env.urls is None) else ["env.urls"])
-    actor = _actor(stored, served=served)
+    actor, rule = _actor(stored, planned), _follows_rule(planned)
     play = [*worlds, *_under(keys, (*_PLAYED, *(_ASKED if served else ()))), *_tasks(stored, planned, folders), *actor]
-    device = _servers(keys) if served else _devices(stored, planned, folders, keys, same_devices=same_devices, gpu=gpu)
-    device += actor
+    if rule:
+        # It has no times that would be assumed.
+        device: list[str] = []
+    else:
+        device = _servers(keys) if served else _devices(stored, planned, folders, keys, same_devices=same_devices, gpu=gpu)
+        device += actor
     # A server's times are its own: there is nothing to assume of it.
-    policy, update = (None, None) if device else (1.0, None) if served else _ratios(stored, found)
+    policy, update = (None, None) if device or rule else (1.0, None) if served else _ratios(stored, found)
     lines = [_line("worlds' times", worlds, ()), _line("turns and tokens", play, _under(keys, _LEARNED))]
     lines += [_line("policy's times", device, () if served else _under(keys, _DECODED))] if device or policy else []
     if planned.train is not None and (device or update):
@@ -128,9 +132,16 @@ def _tasks(stored: Stored, planned: Run, folders: Sequence[Path]) -> list[str]:
     return [] if wanted == played else ["tasks"]
 
 
-def _actor(stored: Stored, *, served: bool) -> list[str]:
-    """``policy`` where something else than the model, or than an endpoint, acted."""
-    return [] if stored.policy.startswith(("endpoint",) if served else ("local", "checkpoint")) else ["policy"]
+def _actor(stored: Stored, planned: Run) -> list[str]:
+    """``policy`` where something else acted than what is planned: the model, an endpoint, or the same rule."""
+    acts = planned.evaluation.policy
+    wanted = ("local", "checkpoint") if planned.train is not None or acts == "checkpoint" else (acts,)
+    return [] if stored.policy.startswith(wanted) else ["policy"]
+
+
+def _follows_rule(run: Run) -> bool:
+    """Whether neither a model nor an endpoint acts."""
+    return run.train is None and run.evaluation.policy not in ("checkpoint", "endpoint")
 
 
 def _servers(keys: Sequence[str]) -> list[str]:

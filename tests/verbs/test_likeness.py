@@ -252,6 +252,13 @@ def test_another_server_or_none_has_other_times(policy: str, changed: Mapping[st
     assert any(key in sentence for sentence in said_of(found))
 
 
+@pytest.mark.parametrize(("policy", "acts", "play"), [("oracle", "oracle", True), ("random", "oracle", False)])
+def test_turns_of_a_rule_are_those_of_the_same_rule(policy: str, acts: str, play: bool) -> None:
+    found = _asked(policy, {"evaluation.policy": acts})
+    assert (found.worlds, found.play, found.policy) == (True, play, None)
+    assert said_of(found) == (() if play else ("--from: turns and tokens left out; policy differs",))
+
+
 def _on_gpus(*names: str) -> Stored:
     run = resolve(TEXTCRAFT, ["profile=gpu"], only_shown=True)
     lists = select_tasks(run.run.tasks, env="textcraft", beside=run.folders)
