@@ -157,4 +157,4 @@ def rehearsal(session: nox.Session) -> None:
     """verl, Ray and vLLM on a CPU: launches, kills, resumes, two at once. 20 GB of memory, 4 GB of disk, Linux on x86_64 with Python 3.11."""
     if sys.platform != "linux" or sys.version_info[:2] != (3, 11):
         session.skip("the stack verl-cpu holds on Linux with Python 3.11")
-    pytest(session, 2700, "verl", *PARALLEL, "tests/verl", "-m", "verl")
+    pytest(session, 2700, "verl", *PARALLEL, "--no-loadscope-reorder", "tests/verl", "-m", "verl")
