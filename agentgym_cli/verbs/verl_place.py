@@ -93,7 +93,8 @@ def sft_launch_of(*, name: str, model: str, folder: Path, resume_from: Path | No
 def settings_of(run: Run) -> tuple[Setting, ...]:
     """What a new run would tell verl, its folder as ``runs/NAME``. Raises RecipeError for a run that is none of verl's."""
     if run.engine.kind != "verl" or run.train is None or not isinstance(run.train.algorithm, OnlineSpec | SftSpec):
-        raise RecipeError(f"profile {run.profile}: expected engine verl and something to train, got engine {run.engine.kind}", "name it: profile=gpu")
+        got, hint = (f"engine {run.engine.kind}", "name it: profile=gpu") if run.engine.kind != "verl" else ("nothing", "agentgym eval RECIPE")
+        raise RecipeError(f"profile {run.profile}: expected engine verl and something to train, got {got}", hint)
     folder = Path(run.store.runs_dir) / "NAME" / FOLDER
     model = str(folder / "model") if rehearses(run) else run.policy.own_model.path
     if isinstance(run.train.algorithm, SftSpec):

@@ -38,6 +38,12 @@ def test_a_profile_of_another_engine_is_told_so() -> None:
         resolved_settings(RECIPE, ["profile=laptop"])
 
 
+def test_a_recipe_that_trains_nothing_is_told_so() -> None:
+    with pytest.raises(RecipeError, match="profile gpu: expected engine verl and something to train, got nothing") as refused:
+        resolved_settings("agentgym_rl/babyai_eval.yaml", ["profile=gpu"])
+    assert refused.value.hint == "agentgym eval RECIPE"
+
+
 def test_keys_of_verls_on_the_command_line_are_one_list() -> None:
     _, layer = override_layer(["verl.a.b=1", "train.steps=3", "verl.c='x y'"])
     assert layer.data == {"train": {"steps": 3}, "cluster": {"verl": ["a.b=1", "c='x y'"]}}

@@ -19,13 +19,19 @@ LONGEST_SECONDS = 3600.0
 _WRAPPED, _DOWN, _UP = "base_model.model.", ".lora_A.weight", ".lora_B.weight"
 ADAPTERS = "lora_adapter"
 """Folder in which the merger puts adapters, beside the model without them."""
+_TOKENIZER = Path("huggingface/tokenizer.json")
+"""Of a checkpoint, beside its shards."""
+_ANOTHER = "agentgym export RUN --step N takes another checkpoint"
 
 
 def merge(actor: Path, folder: Path, *, variables: Mapping[str, str]) -> None:
     """Merge the shards in ``actor`` into ``folder``: config, tokenizer and weights, which the merger rounds to bfloat16. Raises TrainerError.
 
+    A checkpoint without its tokenizer is refused: the merger would make up one that has no words.
     Adapters (arXiv 2106.09685) become part of the weights: W + (alpha / rank) * B A.
     """
+    if not (actor / _TOKENIZER).is_file():
+        raise TrainerError(f"{actor}: expected the checkpoint's tokenizer, {_TOKENIZER}, got none", _ANOTHER)
     words = [sys.executable, "-m", "verl.model_merger", "merge", "--backend", "fsdp", "--local_dir", str(actor), "--target_dir", str(folder)]
     try:
         done = subprocess.run(
@@ -35,7 +41,7 @@ def merge(actor: Path, folder: Path, *, variables: Mapping[str, str]) -> None:
         raise TrainerError(f"{actor}: expected verl's merger to end within {LONGEST_SECONDS:.0f} s, got no end") from err
     if done.returncode != 0:
         last = next((line for line in reversed(done.stderr.splitlines()) if line.strip()), "nothing")
-        raise TrainerError(f"{actor}: expected verl's merger to succeed, got status {done.returncode}: {last[:300]}")
+        raise TrainerError(f"{actor}: expected verl's merger to succeed, got status {done.returncode}: {last[:300]}", _ANOTHER)
     if (folder / ADAPTERS).is_dir():
         fold_adapters(folder)
 

@@ -11,7 +11,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from agentgym_cli.errors import TrainerError
-from agentgym_cli.learn.verl.merge import ADAPTERS, WEIGHTS, fold_adapters
+from agentgym_cli.learn.verl.merge import ADAPTERS, WEIGHTS, fold_adapters, merge
 
 pytestmark = pytest.mark.torch
 LAYER = "model.layers.0.self_attn.q_proj"
@@ -45,3 +45,10 @@ def test_adapters_that_fit_nothing_are_refused(tmp_path: Path, alpha: int, layer
     merged_by_verl(tmp_path, alpha=alpha, layer=layer)
     with pytest.raises(TrainerError, match="expected adapters of the model's own layers and their scale"):
         fold_adapters(tmp_path)
+
+
+def test_a_checkpoint_without_its_tokenizer_is_not_merged(tmp_path: Path) -> None:
+    (tmp_path / "huggingface").mkdir()
+    with pytest.raises(TrainerError, match=r"expected the checkpoint's tokenizer, huggingface/tokenizer\.json, got none") as refused:
+        merge(tmp_path, tmp_path / "model", variables={})
+    assert refused.value.hint == "agentgym export RUN --step N takes another checkpoint"
