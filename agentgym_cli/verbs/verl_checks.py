@@ -140,9 +140,10 @@ def _require_host(run: Run, machine: Machine, shape: ModelShape) -> None:
     needed = 0 if work is None else training_memory(shape, work, layout).host * layout.trainers
     if needed > machine.memory_bytes and run.engine.memory_check == "error":
         there = f"{machine.memory_bytes / 1024**3:.0f} GiB"
+        less = "" if layout.offload == "none" else "cluster.offload=none, "
         raise TrainerError(
             f"cluster.offload: expected {needed / 1024**3:.0f} GiB of memory beside the GPUs for it and a reference, got {there}",
-            "cluster.offload=none, train.algorithm.kl_coefficient=0 (no reference), or engine.memory_check=warn, which goes on all the same",
+            f"{less}train.algorithm.kl_coefficient=0 (no reference), or engine.memory_check=warn, which goes on all the same",
         )
 
 

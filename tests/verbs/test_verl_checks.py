@@ -110,6 +110,13 @@ def test_workers_reach_the_launcher_on_the_way_to_their_cluster(monkeypatch: pyt
             desk_host(ClusterSpec(gpus_per_node=8, ray_address=address))
 
 
+@pytest.mark.parametrize(("offload", "said"), [("none", False), ("streamed", True)])
+def test_what_is_not_offloaded_is_not_advised_to_be_kept(offload: str, said: bool) -> None:
+    with pytest.raises(TrainerError, match=r"expected .* GiB of memory beside the GPUs") as refused:
+        require_machine(run_of(f"cluster.offload={offload}"), replace(EIGHT, memory_bytes=GIB), shape=KNOWN.shape, model=MODEL)
+    assert ("cluster.offload=none" in (refused.value.hint or "")) == said
+
+
 def test_ray_may_count_more_cpus_than_there_are() -> None:
     require_machine(run_of("verl.ray_kwargs.ray_init.num_cpus=35"), replace(EIGHT, cpus=8), shape=KNOWN.shape, model=MODEL)
     with pytest.raises(TrainerError, match="got 34"):
