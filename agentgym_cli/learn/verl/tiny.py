@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import AutoConfig, AutoModelForCausalLM, GenerationConfig
+from transformers.utils import logging
 
 from agentgym_cli.episode.layouts import Layout
 from agentgym_cli.errors import PolicyError
@@ -54,7 +55,9 @@ def make_tiny(place: Path, *, kind: str, tokenizer: Path | None, layout: Layout,
     torch.manual_seed(seed)
     model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)  # type: ignore[no-untyped-call]
     model.generation_config = GenerationConfig(eos_token_id=stop, pad_token_id=padding)  # type: ignore[no-untyped-call]
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     model.save_pretrained(place)
+    logging.enable_progress_bar()  # type: ignore[no-untyped-call]
     return sum(weights.numel() for weights in model.parameters())
 
 
