@@ -35,6 +35,7 @@ from agentgym_cli.verbs.rehearsed import RehearsedAnswer, is_rehearsed, plan_reh
 from agentgym_cli.verbs.schedules import chosen_tasks, tasks_of
 from agentgym_cli.verbs.simulation import simulated
 from agentgym_cli.verbs.spoken import spoken_dialect
+from agentgym_cli.verbs.target import require_recipe
 from agentgym_cli.verbs.workload import plan_of
 
 _GPU = "gpu"
@@ -211,7 +212,10 @@ def _measured(run: Run, folders: Sequence[Path], question: Question) -> Measured
 
 def _compared(measured: Measured | None) -> tuple[str, ...]:
     """What of a run's measurements was not of what is planned."""
-    return () if measured is None else said_of(measured.use)
+    if measured is None:
+        return ()
+    never = measured.use.play and measured.success == 0
+    return (*said_of(measured.use), *((f"no episode of {measured.source} succeeded: a success is priced at assumed rates",) if never else ()))
 
 
 def _no_settings(run: Run, others: Sequence[Alternative]) -> tuple[str, ...]:
@@ -263,6 +267,7 @@ def require_fit(found: Answer) -> None:
 
 def _resolved(question: Question) -> Resolved:
     """The recipe with as many GPUs as are asked for, so that all its rules hold for them."""
+    require_recipe(question.recipe, "capacity")
     said = _overrides(question)
     resolved = resolve(question.recipe, said, only_shown=True)
     if is_served(resolved.run) or is_rehearsed(resolved.run):

@@ -17,6 +17,7 @@ from agentgym_cli.recipe.tasks import select_tasks
 from agentgym_cli.verbs.interrupts import run_interruptible
 from agentgym_cli.verbs.progress import Progress
 from agentgym_cli.verbs.schedules import tasks_of
+from agentgym_cli.verbs.target import require_recipe
 from agentgym_cli.verbs.world import pinned, service_token, serving
 
 _LONGEST_IDLE = 86_400.0
@@ -74,6 +75,7 @@ async def _probe_urls(request: ProbeRequest, progress: Progress) -> ProbeReport:
 
 
 async def _probe_recipe(recipe: str, request: ProbeRequest, progress: Progress) -> ProbeReport:
+    require_recipe(recipe, "probe")
     resolved = resolve(recipe, request.overrides)
     run = resolved.run
     dialect = load_dialect(dialect_path(run.env.dialect, beside=resolved.folders))

@@ -14,6 +14,7 @@ from agentgym_cli.recipe.drift import Difference, check, sentences
 from agentgym_cli.recipe.freeze import Frozen, freeze
 from agentgym_cli.recipe.frozen_file import parse_frozen, read_frozen
 from agentgym_cli.recipe.layers import override_layer
+from agentgym_cli.recipe.profiles import DEFAULT
 from agentgym_cli.recipe.resolve import resolve
 from agentgym_cli.verbs.folders import FROZEN_FILE
 from agentgym_cli.verbs.request import Request
@@ -49,6 +50,15 @@ def find_target(request: Request, verb: str) -> Target:
     frozen, overrides = _with_given_anew(read_frozen(folder / FROZEN_FILE), request.overrides, str(folder))
     drift = _drift(frozen, overrides, str(folder), allow_drift=request.allow_drift)
     return Target(frozen=frozen, folder=folder, drift=drift)
+
+
+def require_recipe(target: str, verb: str) -> None:
+    """Refuse a frozen run where a verb takes recipes alone. Raises RecipeError, which names the recipe that it was frozen from."""
+    place = Path(target) / FROZEN_FILE if (Path(target) / FROZEN_FILE).is_file() else Path(target)
+    if place.suffix == ".json" and place.is_file():
+        frozen = read_frozen(place)
+        profile = "" if frozen.run.profile == DEFAULT else f" profile={frozen.run.profile}"
+        raise RecipeError(f"{target}: expected a recipe, got a frozen run", f"agentgym {verb} {frozen.recipe}{profile}, with its other overrides")
 
 
 def _hint(folder: Path, verb: str) -> str:

@@ -114,12 +114,12 @@ def _frozen(*overrides: str) -> str:
     return prepared(TEXTCRAFT, "profile=laptop", *overrides).frozen.to_json()
 
 
-def kept(folder: Path, episodes: int, *overrides: str, horizon: int = 12, frozen: str | None = None) -> Path:
+def kept(folder: Path, episodes: int, *overrides: str, horizon: int = 12, frozen: str | None = None, other: str = "success") -> Path:
     """A run of short training episodes, two turns of 0.1 and 0.01 s each in attempts of 0.1 s in worlds, and its step times."""
     text = _frozen(*overrides) if frozen is None else frozen
     records: list[Record] = [make_run(frozen=text, fingerprint=fingerprint(threads=1, variables={})), make_segment()]
     for number in range(episodes):
-        records += settled(make_scheduled(number, phase="train", split="train", step=1, horizon=horizon), "success" if number % 2 else "failure")
+        records += settled(make_scheduled(number, phase="train", split="train", step=1, horizon=horizon), other if number % 2 else "failure")
     records += [make_metric("time/step_seconds", 5.0, 1), make_metric("time/play_seconds", 3.0, 1)]
     with open_for_writing(folder / "s.duckdb") as connection:
         load_into(connection, write_journal(folder / "r1", records))
@@ -146,6 +146,13 @@ def test_a_stored_run_takes_the_place_of_assumptions(tmp_path: Path) -> None:
     assert [horizon for horizon, _ in found.simulated] == [8, 10, 12]
     assert found.per_success[0].rate == 0.5
     assert found.notes == ("run r1 had horizons of at most 6 turns, this one has 12: its episodes may take more turns",)
+
+
+@pytest.mark.slow
+def test_a_run_without_a_success_prices_one_at_assumed_rates_and_says_so(tmp_path: Path) -> None:
+    found = asked(kept(tmp_path, 40, other="failure"), "profile=laptop")
+    assert [each.rate for each in found.per_success] == [0.1, 0.3, 0.5, 0.8]
+    assert "no episode of run r1 succeeded: a success is priced at assumed rates" in found.notes
 
 
 @pytest.mark.slow
