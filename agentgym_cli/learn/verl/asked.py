@@ -53,11 +53,10 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What the values below are made of."""
+class AskedOfRun:
+    """A run that one of verl's trainers is told about."""
 
     run: Run
-    launch: Launch
 
     @property
     def cluster(self) -> ClusterSpec:
@@ -70,6 +69,17 @@ class Asked:
         return self.run.train
 
     @property
+    def rehearsal(self) -> bool:
+        return self.cluster.gpus_per_node == 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked(AskedOfRun):
+    """What the values of the trainer that reinforces are made of."""
+
+    launch: Launch
+
+    @property
     def algorithm(self) -> OnlineSpec:
         algorithm = self.train.algorithm
         assert isinstance(algorithm, OnlineSpec), "what learns from stored data is refused for this engine"
@@ -79,10 +89,6 @@ class Asked:
     def lora(self) -> LoraSpec:
         assert self.train.lora is not None, "only adapters have these rows"
         return self.train.lora
-
-    @property
-    def rehearsal(self) -> bool:
-        return self.cluster.gpus_per_node == 0
 
     @property
     def mini_batch(self) -> int:

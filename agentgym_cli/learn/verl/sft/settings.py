@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from agentgym_cli.learn.verl.asked import Value
+from agentgym_cli.learn.verl.asked import AskedOfRun, Value
 from agentgym_cli.learn.verl.settings import Setting, markdown, own_settings
 from agentgym_cli.learn.verl.sft.keys import IMITATING
 from agentgym_cli.learn.verl.tables import OFFLOADED
-from agentgym_cli.recipe.schema.computing import ClusterSpec
-from agentgym_cli.recipe.schema.learning import TrainSpec
 from agentgym_cli.recipe.schema.run import Run
 
 BETAS = (0.9, 0.99)
@@ -34,25 +32,10 @@ class SftLaunch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
+class _Asked(AskedOfRun):
     """What the values below are made of."""
 
-    run: Run
     launch: SftLaunch
-
-    @property
-    def cluster(self) -> ClusterSpec:
-        assert self.run.cluster is not None, "engine verl has a section cluster"
-        return self.run.cluster
-
-    @property
-    def train(self) -> TrainSpec:
-        assert self.run.train is not None, "only runs that train are launched"
-        return self.run.train
-
-    @property
-    def rehearsal(self) -> bool:
-        return self.cluster.gpus_per_node == 0
 
 
 Row = tuple[str, str, Callable[[_Asked], Value]]
